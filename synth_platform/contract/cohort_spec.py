@@ -1,0 +1,262 @@
+"""cohort.yaml: everything about a cohort that is fixed, publicly, before its private rows are read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
+
+Share = Annotated[float, Field(gt=0, lt=1)]
+EndpointName = Literal["c_index", "macro_f1", "auroc", "spearman"]
+GeneratorCode = Literal["G0", "G0A", "S_ORACLE", "S_COPY", "S_MIX", "S_MARGINAL", "S_PUBLIC"]
+ClinicalKind = Literal["continuous", "binary", "categorical", "ordinal", "survival_time", "event"]
+ExpressionUnit = Literal["tpm", "count", "log2_expression"]
+MethylationUnit = Literal["beta", "m_value"]
+
+DP_GENERATORS: tuple[GeneratorCode, ...] = ("G0", "G0A")
+CONTROLS: tuple[GeneratorCode, ...] = ("S_ORACLE", "S_COPY", "S_MIX", "S_MARGINAL", "S_PUBLIC")
+RELEASABLE_DUA_TAG = "RELEASE_REVIEWED"
+
+
+class CohortSpecError(ValueError):
+    """cohort.yaml is not usable; the message names the file, the field and what to do."""
+
+
+class Strict(BaseModel):
+    """Base of every section: unknown keys are errors, values do not change after reading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Budget(Strict):
+    """The cap of a privacy domain: the composed RDP figure of all its entries stays at or below epsilon at delta."""
+
+    epsilon: PositiveFloat
+    delta: Share
+
+
+class Privacy(Strict):
+    """Whose budget is spent, per what unit, against which public size."""
+
+    domain: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
+    unit: Literal["patient"] = "patient"
+    adjacency: Literal["add_remove"] = "add_remove"
+    n_ref: PositiveInt
+    budget: Budget
+
+    @model_validator(mode="after")
+    def _delta_below_one_in_n(self) -> Privacy:
+        if self.budget.delta >= 1 / self.n_ref:
+            raise ValueError(f"budget.delta must be below 1/n_ref = {1 / self.n_ref:.3g} (8-1 §2.1)")
+        return self
+
+
+class Source(Strict):
+    """Where rows come from: `virtual` draws a world from options; `tables` reads Parquet or CSV contract tables."""
+
+    reader: Literal["virtual", "tables"]
+    files: dict[Literal["manifest", "expression", "methylation", "clinical"], str] = Field(default_factory=dict)
+    key_column: str = "row_key"
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class Modality(Strict):
+    """One matrix: its unit and its frozen panel (feature ids in order), written out or in a text file, one id a line."""
+
+    unit: ExpressionUnit | MethylationUnit
+    panel: tuple[str, ...] | str
+    annotation: str
+    id_pattern: str | None = None
+
+
+class ClinicalVariable(Strict):
+    """A registered clinical variable and its value rule. Bounds are inclusive, in `unit`."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+    kind: ClinicalKind
+    unit: str = "1"
+    minimum: float | None = None
+    maximum: float | None = None
+    categories: tuple[str, ...] = ()
+    nullable: bool = False
+    integer: bool = False
+    description: str = ""
+
+    @model_validator(mode="after")
+    def _has_its_rule(self) -> ClinicalVariable:
+        if self.kind in ("categorical", "ordinal") and len(self.categories) < 2:
+            raise ValueError(f"{self.name}: a {self.kind} variable needs at least two categories")
+        if self.kind in ("continuous", "survival_time") and (self.minimum is None or self.maximum is None):
+            raise ValueError(f"{self.name}: a {self.kind} variable needs minimum and maximum")
+        if self.kind in ("survival_time", "event") and self.nullable:
+            raise ValueError(f"{self.name}: an outcome variable cannot be nullable")
+        return self
+
+
+class Outcome(Strict):
+    """The variables the endpoints and conditioning cells are made of: class label, survival time and event."""
+
+    label: str
+    time: str
+    event: str
+
+
+class Endpoint(Strict):
+    """A pre-registered endpoint with its chance level (8-1 §3.2); `top_k` is for the rank endpoint's Jaccard."""
+
+    name: EndpointName
+    chance: Annotated[float, Field(ge=0, lt=1)]
+    top_k: PositiveInt = 10
+
+
+class Plan(Strict):
+    """One (epsilon, delta) promise of a statistic release."""
+
+    epsilon: PositiveFloat
+    delta: Share
+
+
+class ReferenceOptions(Strict):
+    """The public arm: which split it is and how small a batch may be before batch correction skips it."""
+
+    split: Literal["public"] = "public"
+    minimum_batch: PositiveInt = 8
+
+
+class G0Options(Strict):
+    """8-1 §2.2: latent size k, clip R, shares of rho, eigenvalue bounds and the floor of a usable noisy count."""
+
+    latent: PositiveInt = 6
+    clip: PositiveFloat = 4.5
+    shares: tuple[Share, Share, Share] = (0.2, 0.4, 0.4)
+    eigenvalue_bounds: tuple[PositiveFloat, PositiveFloat] = (0.05, 4.0)
+    count_floor: PositiveFloat = 4.0
+
+
+class G0AOptions(Strict):
+    """The anchored generator: sizes, clips and shares are public constants, see `generators/anchored`."""
+
+    mean_directions: PositiveInt = 24
+    moment_directions: PositiveInt = 8
+    clip_quantile: Share = 0.9
+
+
+class GateOptions(Strict):
+    """Frozen tolerances of the gates (8-1 §3.4)."""
+
+    train_closer_tolerance: PositiveFloat = 0.115
+    excess_tolerance: PositiveFloat = 0.035
+    membership_limit: PositiveFloat = 0.55
+    neighbours: PositiveInt = 5
+    groups: PositiveInt = 20
+
+
+class Synthetic(Strict):
+    """How many rows a table has and the sampling seeds R >= 5; the first seed's table is the one that is released."""
+
+    rows: PositiveInt
+    seeds: Annotated[tuple[int, ...], Field(min_length=5)]
+
+
+class CohortSpec(Strict):
+    """One cohort, as its steward registered it."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+    kind: Literal["omics"]
+    title: str
+    source_code: Literal["TCGA", "GEO", "MIMIC_IV", "VIRTUAL", "LOCAL"]
+    privacy: Privacy
+    dua_tag: str
+    publication: Literal["statuses_only", "aggregates"] = "statuses_only"
+    source: Source
+    expression: Modality | None = None
+    methylation: Modality | None = None
+    clinical: tuple[ClinicalVariable, ...]
+    outcome: Outcome
+    keep_labels: tuple[str, ...] = ()
+    batches: Annotated[tuple[str, ...], Field(min_length=1)]
+    latent_batches: tuple[str, ...] = ()
+    allowed_rejected_rows: Annotated[int, Field(ge=0)] = 0
+    quantile_map: bool = False
+    endpoints: Annotated[tuple[Endpoint, ...], Field(min_length=4, max_length=4)]
+    reference: ReferenceOptions = ReferenceOptions()
+    plans: dict[str, Plan]
+    generators: tuple[GeneratorCode, ...]
+    g0: G0Options = G0Options()
+    g0a: G0AOptions = G0AOptions()
+    gates: GateOptions = GateOptions()
+    synthetic: Synthetic
+
+    @model_validator(mode="after")
+    def _names_agree(self) -> CohortSpec:
+        variables = {variable.name: variable for variable in self.clinical}
+        if len(variables) != len(self.clinical):
+            raise ValueError("clinical: a variable name appears twice")
+        for role, kinds in (("label", ("categorical", "ordinal")), ("time", ("survival_time",)), ("event", ("event",))):
+            name = getattr(self.outcome, role)
+            if name not in variables or variables[name].kind not in kinds:
+                raise ValueError(f"outcome.{role}: {name!r} must be a clinical variable of kind {' or '.join(kinds)}")
+        unknown = set(self.keep_labels) - set(variables[self.outcome.label].categories)
+        if unknown:
+            raise ValueError(f"keep_labels: {sorted(unknown)} are not categories of {self.outcome.label!r}")
+        if {endpoint.name for endpoint in self.endpoints} != {"c_index", "macro_f1", "auroc", "spearman"}:
+            raise ValueError("endpoints: register each of c_index, macro_f1, auroc and spearman once")
+        if self.expression is None and self.methylation is None:
+            raise ValueError("expression, methylation: an omics cohort needs at least one matrix")
+        if set(self.latent_batches) - set(self.batches):
+            raise ValueError("latent_batches: every entry must be one of batches")
+        if "S_ORACLE" in self.generators and self.source.reader != "virtual":
+            raise ValueError("generators: S_ORACLE needs a world to draw from, only the virtual reader has one")
+        return self
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Class labels in code order: `keep_labels`, or every category of the label variable."""
+        if self.keep_labels:
+            return self.keep_labels
+        return next(v.categories for v in self.clinical if v.name == self.outcome.label)
+
+    def plan(self, key: str) -> Plan:
+        """The plan under `key`; `eps<number>` names an (epsilon, domain delta) plan without registering it."""
+        if key in self.plans:
+            return self.plans[key]
+        match = re.fullmatch(r"eps(\d+(?:\.\d+)?)", key)
+        if match is None or float(match[1]) <= 0:
+            raise CohortSpecError(
+                f"cohort {self.name!r} has no plan {key!r}; plans are {sorted(self.plans)} or eps<number>, e.g. eps0.5"
+            )
+        return Plan(epsilon=float(match[1]), delta=self.privacy.budget.delta)
+
+
+def load_cohort_spec(path: Path) -> CohortSpec:
+    """Read and check one cohort.yaml; panels named by file are read from beside it.
+
+    Raises CohortSpecError naming the file and every offending field.
+    """
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CohortSpecError(f"{path}: no such file; a cohort is a folder with a cohort.yaml in it") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise CohortSpecError(f"{path}: not readable as YAML: {error}") from error
+    if not isinstance(document, dict):
+        raise CohortSpecError(f"{path}: expected a mapping of fields, found {type(document).__name__}")
+    for modality in ("expression", "methylation"):
+        section = document.get(modality)
+        if isinstance(section, dict) and isinstance(section.get("panel"), str):
+            section["panel"] = _read_panel(path, modality, section["panel"])
+    try:
+        return CohortSpec.model_validate(document)
+    except ValidationError as error:
+        lines = [f"  {'.'.join(map(str, e['loc'])) or '(whole file)'}: {e['msg']}" for e in error.errors()]
+        raise CohortSpecError(f"{path}: {len(lines)} field(s) to correct\n" + "\n".join(lines)) from error
+
+
+def _read_panel(spec_path: Path, modality: str, name: str) -> list[str]:
+    panel_path = spec_path.parent / name
+    if not panel_path.is_file():
+        raise CohortSpecError(f"{spec_path}: {modality}.panel names {name!r}, but {panel_path} does not exist")
+    return [line.strip() for line in panel_path.read_text(encoding="utf-8").splitlines() if line.strip()]
