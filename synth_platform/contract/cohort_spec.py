@@ -15,6 +15,8 @@ GeneratorCode = Literal["G0", "G0A", "S_ORACLE", "S_COPY", "S_MIX", "S_MARGINAL"
 ClinicalKind = Literal["continuous", "binary", "categorical", "ordinal", "survival_time", "event"]
 ExpressionUnit = Literal["tpm", "count", "log2_expression"]
 MethylationUnit = Literal["beta", "m_value"]
+MatrixName = Literal["expression", "methylation"]
+TableName = Literal["manifest", "expression", "methylation", "clinical"]
 
 DP_GENERATORS: tuple[GeneratorCode, ...] = ("G0", "G0A")
 CONTROLS: tuple[GeneratorCode, ...] = ("S_ORACLE", "S_COPY", "S_MIX", "S_MARGINAL", "S_PUBLIC")
@@ -64,7 +66,7 @@ class Source(Strict):
 
 
 class Modality(Strict):
-    """One matrix: its unit and its frozen panel (feature ids in order), written out or in a text file, one id a line."""
+    """One matrix: its unit and its frozen panel: feature ids in order, written out or in a text file, one id a line."""
 
     unit: ExpressionUnit | MethylationUnit
     panel: tuple[str, ...] | str
