@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
-import secrets
+import hashlib
+from collections import defaultdict
 from collections.abc import Sequence
 
-OPAQUE_KEY = r"^[A-Z]{1,3}-[0-9]{6}$"
+import polars as pl
+
+MAXIMUM_ROWS = 999_999
 
 
 def opaque_keys(rows: int, prefix: str = "P") -> list[str]:
-    """Tokens `P-000001` ... for `rows` rows, in order; at most 999,999."""
-    if rows > 999_999:
-        raise ValueError(f"{rows} rows do not fit six-digit row tokens; split the cohort")
+    """Tokens `P-000001`, ... in order. Raises ValueError past the 999,999 that six digits can name."""
+    if rows > MAXIMUM_ROWS:
+        raise ValueError(f"{rows} rows do not fit row tokens of six digits, at most {MAXIMUM_ROWS}; split the cohort")
     return [f"{prefix}-{number:06d}" for number in range(1, rows + 1)]
 
 
-def shuffled_keys(rows: int) -> list[str]:
-    """`opaque_keys` in an order drawn from the operating system's key stream, so that it says nothing about the origin."""
-    keys = opaque_keys(rows)
-    secrets.SystemRandom().shuffle(keys)
-    return keys
+def reissue(tables: Sequence[pl.DataFrame], key: str) -> dict[str, str]:
+    """A token for every distinct value of column `key` in `tables`, ordered by a hash of the patient's other cells.
+
+    Neither origin keys nor their order enter the hash, and nothing stores the map: without the rows themselves a token
+    says nothing. The same rows get the same tokens at every read, in whatever order they stand in the files, so reading
+    a cohort again changes no fingerprint.
+    """
+    digests: defaultdict[str, list[bytes]] = defaultdict(list)
+    for number, table in enumerate(tables):
+        for owner, digest in zip(table[key], _row_digests(table.drop(key), number), strict=True):
+            if owner is not None:
+                digests[owner].append(digest)
+    order = sorted(digests, key=lambda owner: b"".join(sorted(digests[owner])))
+    return dict(zip(order, opaque_keys(len(order)), strict=True))
 
 
-def reissue(origin: Sequence[str]) -> dict[str, str]:
-    """A token for every distinct origin key. The map is not stored: it ends with the call that reads the cohort."""
-    distinct = list(dict.fromkeys(origin))
-    return dict(zip(distinct, shuffled_keys(len(distinct)), strict=True))
+def _row_digests(table: pl.DataFrame, salt: int) -> list[bytes]:
+    """SHA-256 of every row's cells; `salt` keeps equal cells of two tables apart."""
+    numeric = table.select(name for name, dtype in table.schema.items() if dtype == pl.Float64)
+    rest = table.drop(numeric.columns)
+    floats = numeric.to_numpy(order="c")
+    others = rest.rows() if rest.width else [()] * table.height
+    return [
+        hashlib.sha256(repr((salt, other)).encode() + row.tobytes()).digest()
+        for row, other in zip(floats, others, strict=True)
+    ]

@@ -9,7 +9,7 @@ import polars as pl
 from pydantic import Field, ValidationError
 
 from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError, Modality, Strict
-from synth_platform.contract.tables import CohortTables
+from synth_platform.contract.tables import CohortTables, modality_mask, panel
 from synth_platform.sources.keys import opaque_keys
 from synth_platform.sources.world import SUBTYPES, Draw, FloatArray, World, draw, make_world
 
@@ -22,11 +22,10 @@ _PRIVATE_STREAM, _PUBLIC_STREAM, _FRESH_STREAM = 1, 2, 3
 
 
 class VirtualOptions(Strict):
-    """`source.options` of a virtual cohort: which world, which rows of it, how many, and how far the public rows are off.
+    """`source.options` of a virtual cohort: which world, which rows of it, how many, how far off the public rows are.
 
-    `public_shift` s in [0, 1]: subtype means and hazard weights of the public population are turned by s right angles, its
-    baseline hazard is 2^s times the private one, and its prevalences are the private ones to the power 1 - 2s, normalised
-    (even at s = .5, in reverse order at 1). 0 = the same population.
+    A `public_shift` of s turns the subtype means and the hazard weights of the public population by s radians, raises
+    its prevalences to the power 1 - s (1 = all alike) and multiplies its baseline hazard by 2^s. 0 = the private one.
     """
 
     world_seed: Seed
@@ -91,8 +90,8 @@ def _world(spec: CohortSpec, options: VirtualOptions) -> World:
         )
     return make_world(
         options.world_seed,
-        expression=len(spec.expression.panel),
-        methylation=len(spec.methylation.panel),
+        expression=len(panel(spec, "expression")),
+        methylation=len(panel(spec, "methylation")),
         batches=len(spec.batches),
         public_shift=options.public_shift,
     )
@@ -103,50 +102,44 @@ def _stack(*draws: Draw) -> Draw:
 
 
 def _tables(spec: CohortSpec, people: Draw, splits: list[str], prefix: str) -> CohortTables:
-    assert spec.expression is not None  # noqa: S101
-    assert spec.methylation is not None  # noqa: S101
     keys = pl.Series("row_key", opaque_keys(len(splits), prefix), dtype=pl.String)
-    genes = len(spec.expression.panel)
-    categories = {v.name: np.array(v.categories, dtype=object) for v in spec.clinical if v.categories}
-    columns: dict[str, pl.Series] = {
-        "subtype": pl.Series(categories["subtype"][people.subtype], dtype=pl.String),
-        "survival_days": pl.Series(people.time, dtype=pl.Float64).cast(pl.Int64),
-        "died": pl.Series(people.event, dtype=pl.Int64),
-        "age": pl.Series(people.age, dtype=pl.Float64).cast(pl.Int64),
-        "smoker": pl.Series(people.smoker, dtype=pl.Int64),
-        "stage": pl.Series([categories["stage"][s] if s >= 0 else None for s in people.stage], dtype=pl.String),
-        "marker": pl.Series(people.marker, dtype=pl.Float64).fill_nan(None),
+    subtypes, stages = (next(v.categories for v in spec.clinical if v.name == name) for name in ("subtype", "stage"))
+    clinical = {
+        "subtype": pl.Series([subtypes[s] for s in people.subtype], dtype=pl.String),
+        "survival_days": pl.Series(people.time).cast(pl.Int64),
+        "died": pl.Series(people.event),
+        "age": pl.Series(people.age).cast(pl.Int64),
+        "smoker": pl.Series(people.smoker),
+        "stage": pl.Series([stages[s] if s >= 0 else None for s in people.stage], dtype=pl.String),
+        "marker": pl.Series(people.marker).fill_nan(None),
     }
-    manifest = pl.DataFrame(
-        {
-            "row_key": keys,
-            "source": pl.Series([spec.source_code] * len(keys), dtype=pl.String),
-            "batch_id": pl.Series([spec.batches[b] for b in people.batch], dtype=pl.String),
-            "split": pl.Series(splits, dtype=pl.String),
-            "dua_tag": pl.Series([spec.dua_tag] * len(keys), dtype=pl.String),
-            "modality_mask": pl.Series(["expression,methylation,clinical"] * len(keys), dtype=pl.String),
-        }
+    manifest = pl.DataFrame([keys]).with_columns(
+        pl.lit(spec.source_code).alias("source"),
+        pl.Series("batch_id", [spec.batches[b] for b in people.batch], dtype=pl.String),
+        pl.Series("split", splits, dtype=pl.String),
+        pl.lit(spec.dua_tag).alias("dua_tag"),
+        pl.lit(modality_mask(spec)).alias("modality_mask"),
     )
+    genes = panel(spec, "expression")
+    expression = _in_units(people.omics[:, : len(genes)], spec.expression)
+    methylation = _in_units(people.omics[:, len(genes) :], spec.methylation)
     return CohortTables(
         manifest=manifest,
-        expression=_matrix(keys, spec.expression, _expression_units(people.omics[:, :genes], spec.expression.unit)),
-        methylation=_matrix(keys, spec.methylation, _methylation_units(people.omics[:, genes:], spec.methylation.unit)),
-        clinical=pl.DataFrame([keys, *(columns[v.name].alias(v.name) for v in spec.clinical)]),
+        expression=pl.DataFrame([keys, *map(pl.Series, genes, expression.T)]),
+        methylation=pl.DataFrame([keys, *map(pl.Series, panel(spec, "methylation"), methylation.T)]),
+        clinical=pl.DataFrame([keys, *(clinical[v.name].alias(v.name) for v in spec.clinical)]),
     )
 
 
-def _expression_units(log2: FloatArray, unit: str) -> FloatArray:
-    log2 = np.maximum(log2, 0.0)
-    return np.exp2(log2) - 1 if unit == "tpm" else log2
-
-
-def _methylation_units(m_value: FloatArray, unit: str) -> FloatArray:
-    """Beta from M by the inverse of 8-1 §1.2, kept in [0, 1]."""
-    if unit == "m_value":
-        return m_value
-    ratio = np.exp2(m_value)
-    return np.clip((ratio * (1 + EPSILON_M) - EPSILON_M) / (1 + ratio), 0.0, 1.0)
-
-
-def _matrix(keys: pl.Series, modality: Modality, values: FloatArray) -> pl.DataFrame:
-    return pl.DataFrame([keys, *(pl.Series(name, values[:, j]) for j, name in enumerate(modality.panel))])
+def _in_units(logs: FloatArray, modality: Modality | None) -> FloatArray:
+    """Native units: the inverses of 8-1 §1.2 (L0), kept in the range of the unit."""
+    match modality.unit if modality else None:
+        case "tpm":
+            return np.asarray(np.exp2(np.maximum(logs, 0.0)) - 1)
+        case "log2_expression":
+            return np.asarray(np.maximum(logs, 0.0))
+        case "beta":
+            ratio = np.exp2(logs)
+            return np.asarray(np.clip((ratio * (1 + EPSILON_M) - EPSILON_M) / (1 + ratio), 0.0, 1.0))
+        case _:
+            return logs
