@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from synth_platform.contract.cohort_spec import CohortSpec, MatrixName, TableName
+from synth_platform.contract.cohort_spec import CohortSpec, MatrixName, Modality, TableName
 
 OPAQUE_KEY = r"^[A-Z]{1,3}-[0-9]{6}$"
 SYNTHETIC_PREFIX = "S-"
@@ -18,7 +18,7 @@ MANIFEST_COLUMNS = ("row_key", "source", "batch_id", "split", "dua_tag", "modali
 MATRICES: tuple[MatrixName, ...] = ("expression", "methylation")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CohortTables:
     """The tables of one cohort, one row per patient (the privacy unit) in each.
 
@@ -44,9 +44,22 @@ class CohortTables:
             if table is not None:
                 yield name, table
 
+    def __repr__(self) -> str:
+        return f"CohortTables({', '.join(name for name, _ in self)})"  # a frame's own repr prints cells
+
+    def frame(self, name: TableName) -> pl.DataFrame:
+        """The table of that name. Raises KeyError if the cohort has none."""
+        return dict(self)[name]
+
     def map(self, change: Callable[[TableName, pl.DataFrame], pl.DataFrame]) -> CohortTables:
         """The same tables with `change(name, table)` in place of each."""
         return replace(self, **{name: change(name, table) for name, table in self})
+
+
+def matrices(spec: CohortSpec) -> dict[MatrixName, Modality]:
+    """The matrices a cohort registers, in table order."""
+    declared: dict[MatrixName, Modality | None] = {"expression": spec.expression, "methylation": spec.methylation}
+    return {name: modality for name, modality in declared.items() if modality is not None}
 
 
 def panel(spec: CohortSpec, matrix: MatrixName) -> tuple[str, ...]:
@@ -54,7 +67,7 @@ def panel(spec: CohortSpec, matrix: MatrixName) -> tuple[str, ...]:
 
     Raises ValueError if the panel is still a file name, which only `load_cohort_spec` can resolve.
     """
-    modality = getattr(spec, matrix)
+    modality = matrices(spec).get(matrix)
     if modality is None:
         return ()
     if isinstance(modality.panel, str):
@@ -64,7 +77,7 @@ def panel(spec: CohortSpec, matrix: MatrixName) -> tuple[str, ...]:
 
 def modality_mask(spec: CohortSpec) -> str:
     """The mask of a patient observed in every registered modality, e.g. "expression,methylation,clinical"."""
-    return ",".join([*(name for name in MATRICES if getattr(spec, name) is not None), "clinical"])
+    return ",".join([*matrices(spec), "clinical"])
 
 
 def to_wide(tables: CohortTables) -> pl.DataFrame:
@@ -100,7 +113,7 @@ def from_wide(frame: pl.DataFrame, spec: CohortSpec) -> CohortTables:
         raise ValueError(
             f"wide table of {spec.name!r}: {len(absent)} registered column(s) absent, {len(extra)} unregistered"
         )
-    observed = {name: ~pl.all_horizontal(pl.col(panel(spec, name)).is_null()) for name in MATRICES if panel(spec, name)}
+    observed = {name: ~pl.all_horizontal(pl.col(panel(spec, name)).is_null()) for name in matrices(spec)}
     masks = [pl.when(seen).then(pl.lit(name)) for name, seen in observed.items()]
     manifest = frame.select(
         "row_key",
@@ -124,3 +137,12 @@ def _matrix(frame: pl.DataFrame, spec: CohortSpec, name: MatrixName) -> pl.DataF
         return None
     matrix = frame.select("row_key", *columns)
     return matrix.filter(~pl.all_horizontal(pl.col(columns).is_null()))
+
+
+def split_public(tables: CohortTables, spec: CohortSpec) -> tuple[CohortTables, CohortTables]:
+    """(public, private) rows: those of the public reference split, and all others."""
+    public = tables.manifest.filter(pl.col("split") == spec.reference.split).select("row_key")
+    return (
+        tables.map(lambda _, table: table.join(public, on="row_key", how="semi", maintain_order="left")),
+        tables.map(lambda _, table: table.join(public, on="row_key", how="anti", maintain_order="left")),
+    )

@@ -1,0 +1,44 @@
+"""Column checks: names, set and types of a table's columns, decided from its schema without reading a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from synth_platform.contract.codes import Rejection, RejectionCode, column_place
+from synth_platform.contract.cohort_spec import TableName
+from synth_platform.contract.names import forbidden_content, forbidden_term
+from synth_platform.contract.rules import ValueRule
+from synth_platform.contract.tables import MATRICES
+
+
+def check_columns(
+    name: TableName, table: pl.DataFrame, rules: Mapping[str, ValueRule]
+) -> tuple[list[Rejection], dict[str, ValueRule]]:
+    """(findings, rules of the columns that can be checked cell by cell) of one table; row_key is a String column.
+
+    A forbidden field is reported as such wherever it stands: as a column, as a nested field, or as a date in a
+    registered column. What is left over is a feature-set mismatch in a matrix, whose panel is exact, and an unknown
+    field elsewhere.
+    """
+    rows = max(table.height, 1)
+    findings: list[Rejection] = []
+    usable: dict[str, ValueRule] = {}
+    registered = {"row_key": ValueRule("text"), **rules}
+    unregistered: RejectionCode = "FEATURE_SET" if name in MATRICES else "UNKNOWN_FIELD"
+    for position, (column, dtype) in enumerate(table.schema.items()):
+        rule = registered.get(column)
+        term = forbidden_content(dtype)
+        if rule is None:
+            term = forbidden_term(column) or term
+            code: RejectionCode = unregistered if term is None else "FORBIDDEN_FIELD"
+            findings.append(Rejection(code, name, column_place(position, term), rows))
+        elif term is not None:
+            findings.append(Rejection("FORBIDDEN_FIELD", name, column, rows))
+        elif not rule.accepts(dtype):
+            findings.append(Rejection("DTYPE", name, column, rows))
+        elif column in rules:
+            usable[column] = rule
+    findings += [Rejection("FEATURE_SET", name, column, rows) for column in registered if column not in table.schema]
+    return findings, usable
