@@ -44,7 +44,10 @@ class GeneratorState:
 class DPGenerator(Protocol):
     """A generator that sees public rows and statistic releases, never the private table."""
 
-    code: str
+    @property
+    def code(self) -> str:
+        """Generator code, as in cohort.yaml."""
+        ...
 
     def measure(self, ask: Ask) -> tuple[StatisticRelease, ...]:
         """Ask for every statistic; `ask` is the only way to private rows, and each call is a ledger entry."""
