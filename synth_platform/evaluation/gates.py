@@ -1,0 +1,95 @@
+"""The three gates under one signature: from a cohort's rows and synthetic tables to a verdict document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from synth_platform.contract.cohort_spec import CohortSpec
+from synth_platform.evaluation.closest_record import closest_record_gate
+from synth_platform.evaluation.membership import membership_gate
+from synth_platform.evaluation.utility import utility_gate
+from synth_platform.normalize.reference import PublicReference
+from synth_platform.normalize.replicates import encode_replicates
+from synth_platform.normalize.rows import EncodedRows
+
+Judge = Callable[[CohortSpec, PublicReference, EncodedRows, pl.DataFrame], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A gate as an asset sees it.
+
+    judge(spec, reference, real arm, synthetic tables) -> {"status", "summary", "evidence"}: JSON values. passing: the
+    statuses that do not stand in the way of a release.
+    """
+
+    name: str
+    claim: str
+    passing: frozenset[str]
+    judge: Judge
+
+
+def _utility(
+    spec: CohortSpec, reference: PublicReference, real: EncodedRows, tables: pl.DataFrame
+) -> Mapping[str, Any]:
+    verdict = utility_gate(
+        train=real.where_split("train"),
+        replicates=encode_replicates(tables, spec, reference.encoder),
+        test=real.where_split("test"),
+        endpoints=spec.endpoints,
+        classes=len(spec.labels),
+        groups=spec.gates.groups,
+        public=reference.rows,
+    )
+    return {"status": verdict.status, "summary": verdict.as_dict(), "evidence": verdict.evidence}
+
+
+def _closest_record(
+    spec: CohortSpec, reference: PublicReference, real: EncodedRows, tables: pl.DataFrame
+) -> Mapping[str, Any]:
+    verdict = closest_record_gate(
+        real.where_split("train"),
+        real.where_split("holdout", "test"),
+        encode_replicates(tables, spec, reference.encoder)[0],
+        spec.gates,
+    )
+    return {"status": verdict.status, "summary": verdict.as_dict(), "evidence": verdict.evidence}
+
+
+def _membership(
+    spec: CohortSpec, reference: PublicReference, real: EncodedRows, tables: pl.DataFrame
+) -> Mapping[str, Any]:
+    verdict = membership_gate(
+        real.where_split("train"),
+        real.where_split("holdout", "test"),
+        encode_replicates(tables, spec, reference.encoder)[0],
+        reference.rows,
+        spec.gates,
+    )
+    return {"status": verdict.status, "summary": verdict.as_dict(), "evidence": verdict.evidence}
+
+
+GATES: tuple[Gate, ...] = (
+    Gate(
+        "utility_gate",
+        "Models trained on the synthetic tables keep at least 95 % of every endpoint on real test rows.",
+        frozenset({"PASS_CONFIRMED", "PASS_POINT"}),
+        _utility,
+    ),
+    Gate(
+        "closest_record_gate",
+        "The released table is no nearer to training rows than to rows the generator never saw.",
+        frozenset({"PASS"}),
+        _closest_record,
+    ),
+    Gate(
+        "membership_gate",
+        "No named attack tells training rows from fresh rows with AUROC above the limit, confirmed by its upper bound.",
+        frozenset({"PASS_CONFIRMED"}),
+        _membership,
+    ),
+)

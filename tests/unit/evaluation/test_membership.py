@@ -1,0 +1,91 @@
+"""The membership gate: its two scores, its bounds, its sample size and its statuses."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from scipy.stats import norm
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from synth_platform.contract.cohort_spec import GateOptions
+from synth_platform.evaluation.membership import attack_scores, membership_gate, required_rows, tpr_at
+from synth_platform.normalize.rows import EncodedRows
+
+OPTIONS = GateOptions()
+
+
+def rows(x: np.ndarray) -> EncodedRows:
+    n = len(x)
+    zeros = np.zeros(n, np.int64)
+    names = tuple(f"f{j}" for j in range(x.shape[1]))
+    return EncodedRows(
+        names, x, zeros, zeros, np.ones(n), zeros, np.full(n, "train"), np.array([f"K{i}" for i in zeros])
+    )
+
+
+def gaussian(n: int, seed: int, p: int = 5) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, p))
+
+
+def test_scores_equal_their_formulas() -> None:
+    x, synthetic, public = gaussian(40, 1), gaussian(60, 2), gaussian(70, 3)
+    scores = attack_scores(x, synthetic, public, 5)
+    to_synthetic, to_public = np.sort(cdist(x, synthetic)), np.sort(cdist(x, public))
+    np.testing.assert_allclose(scores["A1"], -to_synthetic[:, 0], atol=1e-6)
+    np.testing.assert_allclose(scores["A2"], np.log(to_public[:, 4]) - np.log(to_synthetic[:, 4]), atol=1e-5)
+
+
+def test_figures_equal_other_libraries_and_the_bonferroni_bound() -> None:
+    train, holdout, public = gaussian(150, 1), gaussian(150, 2), gaussian(100, 3)
+    synthetic = np.r_[train[:20], gaussian(100, 4)]
+    verdict = membership_gate(rows(train), rows(holdout), rows(synthetic), rows(public), OPTIONS)
+    evidence = json.loads(json.dumps(verdict.evidence, allow_nan=False))
+    truth = np.r_[np.ones(150), np.zeros(150)]
+    for name, attack in verdict.attacks.items():
+        side = evidence["scores"][name]
+        pooled = np.r_[side["members"], side["nonmembers"]]
+        assert attack.auroc == pytest.approx(roc_auc_score(truth, pooled), abs=1e-6)
+        assert attack.upper == pytest.approx(attack.auroc + norm.ppf(0.975) * attack.standard_error, abs=3e-6)
+        fpr, tpr, _ = roc_curve(truth, pooled, drop_intermediate=False)
+        assert attack.tpr_at_1pct_fpr == pytest.approx(tpr[fpr <= 0.01].max(), abs=1e-6)
+    summary = verdict.as_dict()
+    assert {"auroc", "upper", "tpr_at_1pct_fpr"} <= set(summary["attacks"]["A1"])
+
+
+def test_required_rows_is_the_published_701() -> None:
+    assert required_rows(0.55) == 701
+    assert required_rows(0.55, attacks=1) < 701 < required_rows(0.55, attacks=4)
+    assert required_rows(0.60) == 176
+
+
+def test_tpr_counts_only_thresholds_within_the_rate() -> None:
+    nonmembers = np.arange(200.0)
+    members = np.array([198.5, 197.5, 500.0, 197.0])
+    # Two of 200 non-members may exceed the threshold, so it sits at 197: the member tied with it is not above.
+    assert tpr_at(members, nonmembers, 0.01) == 0.75
+    assert tpr_at(members, nonmembers[:50], 0.01) == 1.0  # no non-member may exceed it
+    assert tpr_at(np.array([-1.0]), nonmembers, 0.01) == 0.0
+
+
+def test_statuses_follow_the_table() -> None:
+    train, holdout, public = gaussian(900, 1), gaussian(900, 2), gaussian(300, 3)
+
+    def status(synthetic: np.ndarray, n: int = 900) -> str:
+        return membership_gate(rows(train[:n]), rows(holdout[:n]), rows(synthetic), rows(public), OPTIONS).status
+
+    assert status(train.copy()) == "FAIL"
+    constant = np.zeros((20, 5))  # a table that cannot know anybody
+    assert status(constant) == "PASS_CONFIRMED"
+    assert status(constant, n=60) == "PASS_POINT"  # the same table with an audit too small to confirm it
+
+
+def test_sides_are_matched_and_small_sets_refused() -> None:
+    public = rows(gaussian(20, 3))
+    verdict = membership_gate(rows(gaussian(90, 1)), rows(gaussian(50, 2)), rows(gaussian(30, 4)), public, OPTIONS)
+    assert verdict.rows == 50
+    assert len(verdict.evidence["scores"]["A1"]["members"]) == 50
+    with pytest.raises(ValueError, match="4 rows cannot give 5"):
+        membership_gate(rows(gaussian(90, 1)), rows(gaussian(50, 2)), rows(gaussian(4, 4)), public, OPTIONS)
