@@ -1,0 +1,151 @@
+"""The only way from private rows to a statistic: replay, or reserve, draw, store, commit."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TypeVar, cast
+
+import dp_accounting
+import numpy as np
+
+from synth_platform.privacy.events import event_to_json
+from synth_platform.privacy.fingerprint import canonical_json, sha256_hex
+from synth_platform.privacy.ledger import Ledger
+from synth_platform.privacy.ledger_records import LedgerEntry, ReserveRequest
+from synth_platform.privacy.mechanisms import gaussian_sum
+from synth_platform.privacy.noise import NoiseSource
+from synth_platform.privacy.private_errors import quiet_errors
+from synth_platform.privacy.private_table import PrivateTable
+from synth_platform.privacy.restricted import record_measurement, restricted_rows
+from synth_platform.privacy.row_independence import Rows, contributions_of
+from synth_platform.privacy.statistic_store import StatisticStore
+from synth_platform.privacy.statistics import FloatArray, StatisticQuery, StatisticRelease
+from synth_platform.privacy.within_row import WithinRow, require_declared
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+class Curator:
+    """Answers queries of one cohort against the budget of its privacy domain.
+
+    A request that was answered before gets the stored answer: no noise is drawn and nothing is spent. `notes` explains
+    what a reader of the ledger would wonder about, in words that hold public facts only.
+    """
+
+    def __init__(
+        self, ledger: Ledger, store: StatisticStore, noise: NoiseSource, *, domain: str, cohort: str, run_id: str
+    ) -> None:
+        self._ledger = ledger
+        self._store = store
+        self._noise = noise
+        self._domain = domain
+        self._cohort = cohort
+        self._run_id = run_id
+        self._notes: list[str] = []
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What happened besides the answers, oldest first."""
+        return tuple(self._notes)
+
+    def ask(self, table: PrivateTable[T], query: StatisticQuery[T], draw: int = 0) -> StatisticRelease:
+        """The noisy statistic of `query`; `draw` 1, 2, … asks for further independent draws, each paid for.
+
+        Raises BudgetExceeded or NoBudget before anything is drawn, StoredReleaseError where a paid release is missing
+        or altered, PrivateComputationError where the contribution fails, RowDependence where it is not within-row.
+        """
+        require_declared(query.contribution)
+        fingerprint = self.request_fingerprint(table, query, draw)
+        with self._ledger.exclusively(fingerprint):
+            entry = self._ledger.find(fingerprint)
+            release = self._draw(table, query, fingerprint) if entry is None else self._store.load(entry)
+        record_measurement(table, query.code, release.entry_id)
+        return release
+
+    def request_fingerprint(self, table: PrivateTable[T], query: StatisticQuery[T], draw: int = 0) -> str:
+        """SHA-256 of everything that makes a request the same again; the private rows enter by their keyed name.
+
+        The noise source is part of it: a release never replays what a seeded test source drew.
+        """
+        request = {
+            "domain": self._domain,
+            "cohort": self._cohort,
+            "input": table.fingerprint,
+            "code": query.code,
+            "mechanism": "gaussian_sum",
+            "event": event_to_json(_event(query)),
+            "sensitivity": float(query.sensitivity),
+            "sigma": float(query.sigma),
+            "dimension": query.dimension,
+            "contribution": query.contribution.name,
+            "parameters": dict(query.parameters),
+            "draw": draw,
+            "noise_source": self._noise.source,
+        }
+        return sha256_hex(canonical_json(request))
+
+    def _draw(self, table: PrivateTable[T], query: StatisticQuery[T], fingerprint: str) -> StatisticRelease:
+        for lost in self._ledger.pending(fingerprint):
+            self._note(lost)
+        # Before the reservation: a contribution that fails must not cost budget, and nothing leaves this function.
+        contributions = _contributions(table, query)
+        entry = self._ledger.reserve(
+            ReserveRequest(
+                domain=self._domain,
+                cohort=self._cohort,
+                code=query.code,
+                event=_event(query),
+                sensitivity=float(query.sensitivity),
+                scale=float(query.sigma),
+                noise_source=self._noise.source,
+                request_fingerprint=fingerprint,
+                input_fingerprint=table.fingerprint,
+                run_id=self._run_id,
+            )
+        )
+        values, granularity = gaussian_sum(
+            contributions, sensitivity=query.sensitivity, sigma=query.sigma, noise=self._noise
+        )
+        release = StatisticRelease(
+            code=query.code,
+            values=values,
+            sensitivity=float(query.sensitivity),
+            sigma=float(query.sigma),
+            granularity=granularity,
+            source=self._noise.source,
+            entry_id=entry.entry_id,
+            fingerprint="",
+        )
+        release = replace(release, fingerprint=self._store.save(release))
+        self._ledger.commit(entry.entry_id, release.fingerprint)
+        return release
+
+    def _note(self, lost: LedgerEntry) -> None:
+        note = (
+            f"{lost.code}: run {lost.run_id} reserved entry {lost.entry_id} at {lost.reserved_at} and ended before "
+            "committing it; whether its noise was drawn is unknown, so it stays spent and this run draws anew"
+        )
+        self._notes.append(note)
+        log.warning(note)
+
+
+def _event(query: StatisticQuery[T]) -> dp_accounting.DpEvent:
+    return dp_accounting.GaussianDpEvent(float(query.sigma) / float(query.sensitivity))
+
+
+def _contributions(table: PrivateTable[T], query: StatisticQuery[T]) -> FloatArray:
+    rows = restricted_rows(table)
+    if not isinstance(rows, Rows):
+        raise TypeError(f"{type(rows).__name__} cannot be measured: rows must offer len() and take(index)")
+    contribution = cast(WithinRow[Rows, FloatArray], query.contribution)
+    with quiet_errors(contribution.name):
+        # Seeded by the operating system: which part is compared must not be known beforehand.
+        contributions = contributions_of(contribution, rows, np.random.default_rng())
+    if contributions.ndim != 2 or contributions.shape[1] != query.dimension:
+        raise ValueError(
+            f"{query.code}: contribution {query.contribution.name!r} does not give [rows, {query.dimension}] values; "
+            "dimension is a public constant of the query, correct it or the map"
+        )
+    return contributions
