@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -110,5 +109,4 @@ def test_empty_tables_are_refused() -> None:
     with pytest.raises(ValueError, match="needs training, holdout and synthetic"):
         gate(gaussian(10, 1), gaussian(10, 2), gaussian(10, 3)[:0])
     with pytest.raises(ValueError, match="finite"):
-        x = gaussian(10, 3)
-        closest_record_gate(rows(x), rows(x), replace(rows(x), x=x * np.nan), OPTIONS)
+        gate(gaussian(10, 1), gaussian(10, 2), gaussian(10, 3) * np.nan)
