@@ -66,16 +66,16 @@ def fit_basis(public: EncodedRows, latent: int) -> PublicBasis:
         raise ValueError(f"{n} public row(s): at least two are needed to fit the latent basis")
     mean = public.x.mean(axis=0)
     centred = public.x - mean
-    covariance = centred.T @ centred / (n - 1)
-    values, vectors = np.linalg.eigh(covariance)
-    values, vectors = values[::-1], vectors[:, ::-1]
+    # The eigenvectors of the covariance, without forming a p x p matrix: p may be far larger than n.
+    _, singular, axes = np.linalg.svd(centred, full_matrices=False)
+    values = singular**2 / (n - 1)
     rank = int(np.sum(values > 10.0**-DECIMALS))
     if latent > rank:
         raise ValueError(f"latent = {latent}, but the {n} public rows span only {rank} of {p} directions: lower latent")
-    eigenvalues, directions = values[:latent], vectors[:, :latent]
+    eigenvalues, directions = values[:latent], axes[:latent].T
     largest = np.abs(directions).argmax(axis=0)
     directions = directions * np.sign(directions[largest, np.arange(latent)])
-    unexplained = np.diag(covariance) - directions**2 @ eigenvalues
+    unexplained = (centred**2).sum(axis=0) / (n - 1) - directions**2 @ eigenvalues
     positive = public.time[public.time > 0]
     if positive.size == 0 or np.ptp(positive) == 0:
         raise ValueError("public rows carry no spread in follow-up time, so log time cannot be standardised")

@@ -226,19 +226,25 @@ def test_sampled_moments_match_the_fitted_model(model, rows, ask_exactly):
     assert np.all(np.abs(centred.T @ centred / 40_000 - expected) < 5 * math.sqrt(2) * scale / 200)
 
 
-def test_sampling_is_at_the_reference_condition_of_batches(reference, rows, ask_exactly):
-    """A batch that moves every feature moves no synthetic mean: gamma is estimated and then left out."""
-    private = rows(6000, 14)
-    batch = np.arange(6000) % 3  # balanced and unrelated to the rows, so that sum n_b gamma_b = 0 cancels below
-    shift = np.array([-1.0, 0.0, 1.0])[batch][:, None] * np.ones(8)
-    plain, shifted = replace(private, batch=batch), replace(private, batch=batch, x=private.x + shift)
-    means = []
-    options = G0Options(latent=3, clip=50.0)
-    for table in (plain, shifted):
-        g = G0(reference, options, TARGET)
-        means.append(g.fit(g.measure(ask_exactly(table))).arrays)
-    assert means[0]["cell_means"] == pytest.approx(means[1]["cell_means"], abs=0.02)
-    assert np.abs(means[1]["batch_effects"][0] - means[0]["batch_effects"][0]).max() > 0.2
+def test_a_batch_effect_stays_out_of_the_table_even_where_batch_and_label_go_together(
+    make_reference, rows, ask_exactly
+):
+    """Generation is at gamma = 0 (8-1 §1.2 L2b): a shift of one batch must not turn up as a difference of labels.
+
+    Nearly all rows of the first label are in the first batch; pooling the batches takes their shift for a label effect.
+    """
+    private = rows(20_000, 14)
+    chance = np.where((private.label == 0) == (private.batch == 0), 1.0, 0.1)
+    private = private.take(np.random.default_rng(1).uniform(size=20_000) < chance)
+    shifted = replace(private, x=private.x + (private.batch == 0)[:, None])
+    moved = {}
+    for latent_batches in (("north", "south", "west"), ()):
+        g = G0(make_reference(latent_batches=latent_batches), G0Options(latent=3, clip=50.0), TARGET)
+        before, after = (g.fit(g.measure(ask_exactly(table))).arrays["cell_means"] for table in (private, shifted))
+        change = after - before
+        moved[latent_batches] = np.abs(change - change.mean(axis=0)).max()
+    assert moved[("north", "south", "west")] < 1e-6
+    assert moved[()] > 0.1
 
 
 def test_table_shape_keys_and_markers(model, releases, reference):
