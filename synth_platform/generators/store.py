@@ -10,12 +10,11 @@ import hashlib
 import json
 import os
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as dump_arrays
 
@@ -29,18 +28,18 @@ class StateError(ValueError):
     """A stored state is missing, half-written or altered; the message names the file and what is wrong with it."""
 
 
-def save_state(state: GeneratorState, folder: Path) -> str:
-    """Write `state` into `folder` (made if missing, an older state replaced) and return its content hash.
+def state_files(state: GeneratorState) -> dict[str, bytes]:
+    """File name -> content; the JSON file comes last, so that writing them in order makes it the seal.
 
     Raises StateError when the state holds something that would not come back as it went in.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    # Not ascontiguousarray, which turns a single number into a vector of one.
     arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}
     for name, array in arrays.items():
         if array.dtype not in (np.float64, np.int64):
-            raise StateError(f"{folder}: array {name!r} has type {array.dtype}; states hold float64 and int64 only")
+            raise StateError(f"array {name!r} has type {array.dtype}; states hold float64 and int64 only")
     payload = dump_arrays(arrays)
-    array_hash = hashlib.sha256(payload).hexdigest()
+    array_hash = _sha256(payload)
     body: dict[str, Any] = {
         "format": FORMAT,
         "generator": state.generator,
@@ -50,37 +49,34 @@ def save_state(state: GeneratorState, folder: Path) -> str:
         "unledgered": list(state.unledgered),
         "seeded": state.seeded,
     }
-    text = _canonical(body, folder)
-    if json.loads(text) != body:
-        raise StateError(f"{folder}: the state's document holds values that JSON does not carry (tuples, numeric keys)")
-    content_hash = hashlib.sha256(text.encode()).hexdigest()
-    array_file = folder / _array_name(array_hash)
-    _write(array_file, payload)
-    _write(folder / STATE_FILE, _canonical(body | {"sha256": content_hash}, folder).encode())
-    for old in folder.glob("arrays-*.safetensors"):
-        if old != array_file:
-            old.unlink()
-    return content_hash
+    sealed = body | {"sha256": _sha256(_canonical(body))}
+    if json.loads(_canonical(body)) != body:
+        raise StateError("the state's document holds values that JSON does not carry (tuples, numeric keys)")
+    return {_array_name(array_hash): payload, STATE_FILE: _canonical(sealed)}
 
 
-def load_state(folder: Path) -> GeneratorState:
-    """Read the state in `folder`. Raises StateError naming the file when it is missing, half-written or altered."""
-    path = folder / STATE_FILE
+def state_from_files(files: Mapping[str, bytes]) -> GeneratorState:
+    """The state in `files`. Raises StateError naming the file that is missing, half-written or altered."""
+    if STATE_FILE not in files:
+        raise StateError(f"{STATE_FILE}: no generator state here; materialise the checkpoint first")
     try:
-        stored = json.loads(path.read_bytes())
-    except FileNotFoundError as error:
-        raise StateError(f"{path}: no generator state here; materialise the checkpoint first") from error
+        stored = json.loads(files[STATE_FILE])
     except ValueError as error:
-        raise StateError(f"{path}: half-written or altered: not JSON") from error
+        raise StateError(f"{STATE_FILE}: half-written or altered: not JSON") from error
     body = dict(stored) if isinstance(stored, dict) else {}
     expected = body.pop("sha256", None)
-    if expected != hashlib.sha256(_canonical(body, folder).encode()).hexdigest():
-        raise StateError(f"{path}: altered: its content does not match its SHA-256")
+    if expected != _sha256(_canonical(body)):
+        raise StateError(f"{STATE_FILE}: altered: its content does not match its SHA-256")
     if body.get("format") != FORMAT:
-        raise StateError(f"{path}: format {body.get('format')!r}, this version reads {FORMAT}: materialise it again")
+        raise StateError(f"{STATE_FILE}: format {body.get('format')!r} is not {FORMAT}: materialise it again")
+    array_file = _array_name(body["arrays"])
+    if array_file not in files:
+        raise StateError(f"{array_file}: missing, but {STATE_FILE} refers to it: half-written or altered")
+    if _sha256(files[array_file]) != body["arrays"]:
+        raise StateError(f"{array_file}: half-written or altered: its content does not match its SHA-256")
     return GeneratorState(
         generator=body["generator"],
-        arrays=_read_arrays(folder / _array_name(body["arrays"]), body["arrays"]),
+        arrays=load_arrays(files[array_file]),
         document=body["document"],
         entries=tuple(body["entries"]),
         unledgered=tuple(body["unledgered"]),
@@ -88,28 +84,39 @@ def load_state(folder: Path) -> GeneratorState:
     )
 
 
-def _read_arrays(path: Path, expected: str) -> dict[str, NDArray[Any]]:
+def save_state(state: GeneratorState, folder: Path) -> None:
+    """Write `state` into `folder`, made if missing; an older state there is replaced as a whole or not at all."""
+    files = state_files(state)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, payload in files.items():
+        _write(folder / name, payload)
+    for old in folder.glob(_array_name("*")):
+        if old.name not in files:
+            old.unlink()
+
+
+def load_state(folder: Path) -> GeneratorState:
+    """Read the state in `folder`. Raises StateError naming the folder and the file that is not as it was written."""
+    found = [path for path in (folder / STATE_FILE, *folder.glob(_array_name("*"))) if path.is_file()]
     try:
-        payload = path.read_bytes()
-    except FileNotFoundError as error:
-        raise StateError(f"{path}: missing, but {STATE_FILE} refers to it: half-written or altered") from error
-    if hashlib.sha256(payload).hexdigest() != expected:
-        raise StateError(f"{path}: half-written or altered: its content does not match its SHA-256")
-    try:
-        return dict(load_arrays(payload))
-    except SafetensorError as error:
-        raise StateError(f"{path}: not a safetensors file") from error
+        return state_from_files({path.name: path.read_bytes() for path in found})
+    except StateError as error:
+        raise StateError(f"{folder}: {error}") from error
 
 
 def _array_name(array_hash: str) -> str:
     return f"arrays-{array_hash[:16]}.safetensors"
 
 
-def _canonical(body: dict[str, Any], folder: Path) -> str:
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _canonical(body: dict[str, Any]) -> bytes:
     try:
-        return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
-        raise StateError(f"{folder}: the state's document is not JSON: {error}") from error
+        raise StateError("the state's document is not JSON: a value has no JSON form") from error
 
 
 def _write(path: Path, payload: bytes) -> None:
