@@ -136,7 +136,7 @@ def _event(query: StatisticQuery[T]) -> dp_accounting.DpEvent:
 
 
 def _contributions(table: PrivateTable[T], query: StatisticQuery[T]) -> FloatArray:
-    rows = restricted_rows(table)
+    rows: object = restricted_rows(table)
     if not isinstance(rows, Rows):
         raise TypeError(f"{type(rows).__name__} cannot be measured: rows must offer len() and take(index)")
     contribution = cast(WithinRow[Rows, FloatArray], query.contribution)
