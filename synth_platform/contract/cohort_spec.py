@@ -139,11 +139,24 @@ class G0Options(Strict):
 
 
 class G0AOptions(Strict):
-    """The anchored generator: sizes, clips and shares are public constants, see `generators/anchored`."""
+    """The anchored generator, docs/generators.md. All are public constants, chosen on public rows and n_ref.
 
-    mean_directions: PositiveInt = 24
-    moment_directions: PositiveInt = 8
-    clip_quantile: Share = 0.9
+    mean_directions:   principal directions in which the class means follow the private rows.
+    hazard_directions: principal directions in which the log hazard does.
+    moment_directions: directions of the second moment; 0 keeps the public covariance within classes.
+    clip_quantile:     clip norms are this quantile of the public norms.
+    shares:            shares of mu^2 of counts, means, hazard and moment; the last is shared out when there is no moment.
+    null_weight:       pseudo-count of coordinates in which public and private agree; higher keeps closer to public rows.
+    smoothing:         share of the residual variance that a synthetic row takes from a second public donor.
+    """
+
+    mean_directions: PositiveInt = 30
+    hazard_directions: PositiveInt = 30
+    moment_directions: Annotated[int, Field(ge=0)] = 0
+    clip_quantile: Share = 0.5
+    shares: tuple[Share, Share, Share, Share] = (0.05, 0.6, 0.25, 0.1)
+    null_weight: Annotated[float, Field(ge=0)] = 2.0
+    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.05
 
 
 class GateOptions(Strict):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from synth_platform.contract.cohort_spec import CONTROLS
 from synth_platform.generators import controls, g0
+from synth_platform.generators.g0a import sampling as g0a
 from synth_platform.generators.protocol import GeneratorState, Sampler
 from synth_platform.normalize.rows import EncodedRows
 
-SAMPLERS: dict[str, Sampler] = {"G0": g0.sample} | dict.fromkeys(CONTROLS, controls.sample)
+SAMPLERS: dict[str, Sampler] = {"G0": g0.sample, "G0A": g0a.sample} | dict.fromkeys(CONTROLS, controls.sample)
 
 
 def sample(state: GeneratorState, *, rows: int, seed: int) -> EncodedRows:

@@ -1,0 +1,195 @@
+"""The generator table of docs/generators.md: preservation by generator, privacy target and public shift.
+
+    python -m benchmarks.generator_table            the virtual cohort (worlds the defaults were not tuned on)
+    python -m benchmarks.generator_table --tcga     the bundled real cohort
+
+Every private row is read through the real mechanism with seeded noise, and every table is restored to native units and
+encoded again before it is judged (8-1 §3.1 rule 4). A figure is the mean of TSTR / TRTR over worlds, draws of the noise
+and sampling seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from synth_platform.contract.cohort_spec import CohortSpec, EndpointName, GeneratorCode, Plan, load_cohort_spec
+from synth_platform.contract.tables import CohortTables, from_wide, split_public
+from synth_platform.contract.validate import validate
+from synth_platform.evaluation.utility import score_table
+from synth_platform.generators import registry
+from synth_platform.generators.build import make_generator
+from synth_platform.generators.controls import fit_control
+from synth_platform.generators.protocol import Ask, GeneratorState
+from synth_platform.normalize.batch import BatchCorrection
+from synth_platform.normalize.real_arm import correct_real_arm
+from synth_platform.normalize.reference import PublicReference, build_reference
+from synth_platform.normalize.rows import EncodedRows
+from synth_platform.privacy.mechanisms import gaussian_sum
+from synth_platform.privacy.noise import SeededNoise
+from synth_platform.privacy.statistics import StatisticQuery, StatisticRelease
+from synth_platform.sources.read import read_cohort
+from synth_platform.sources.virtual import draw_fresh
+
+COHORTS = Path(__file__).resolve().parents[1] / "cohorts"
+ENDPOINTS: tuple[EndpointName, ...] = ("c_index", "macro_f1", "auroc", "spearman")
+WORLDS = (31, 32, 33, 34, 35, 36)
+SHIFTS = (0.0, 0.3, 0.7)
+EPSILONS = (0.2, 0.5, 1.0, 2.0, 8.0)
+SAMPLING_SEEDS = (1, 2, 3)
+Scores = dict[EndpointName, float]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One cohort ready to be judged on: public reference, uncorrected and corrected private rows, TRTR."""
+
+    spec: CohortSpec
+    reference: PublicReference
+    train: EncodedRows
+    corrected_train: EncodedRows
+    test: EncodedRows
+    correction: BatchCorrection
+
+    @property
+    def classes(self) -> int:
+        return len(self.reference.labels)
+
+    def scores(self, rows: EncodedRows) -> Scores:
+        values = score_table(rows, self.test, self.classes)
+        return {name: float("nan") if values[name] is None else float(values[name] or 0.0) for name in ENDPOINTS}
+
+    def judged(self, state: GeneratorState, seed: int) -> Scores:
+        """TSTR of one synthetic table, in the form it would be released in."""
+        encoder = self.reference.encoder
+        wide = encoder.decode(registry.sample(state, rows=self.spec.synthetic.rows, seed=seed))
+        return self.scores(encoder.encode(from_wide(wide, self.spec)))
+
+
+def bench(spec: CohortSpec, tables: CohortTables) -> Bench:
+    public, private = split_public(tables, spec)
+    reference = build_reference(public, spec)
+    rows = reference.encoder.encode(private)
+    correction, corrected = correct_real_arm(rows, reference, spec)
+    return Bench(
+        spec=spec,
+        reference=reference,
+        train=rows.where_split("train"),
+        corrected_train=corrected.where_split("train"),
+        test=corrected.where_split("test"),
+        correction=correction,
+    )
+
+
+def virtual_bench(world: int, shift: float, **changes: object) -> Bench:
+    spec = load_cohort_spec(COHORTS / "virtual" / "cohort.yaml")
+    options = spec.source.options | {"world_seed": world, "row_seed": 0, "public_shift": shift}
+    spec = spec.model_copy(update={"source": spec.source.model_copy(update={"options": options}), **changes})
+    return bench(spec, read_cohort(spec, COHORTS / "virtual"))
+
+
+def tcga_bench(**changes: object) -> Bench:
+    folder = COHORTS / "tcga_brca"
+    spec = load_cohort_spec(folder / "cohort.yaml").model_copy(update=changes)
+    return bench(spec, validate(read_cohort(spec, folder), spec).accepted)
+
+
+def seeded_ask(private: EncodedRows, seed: int) -> Ask:
+    """Answers through the real mechanism, without a ledger and with noise that can be repeated."""
+    noise = SeededNoise(seed)
+
+    def ask(query: StatisticQuery[EncodedRows]) -> StatisticRelease:
+        values, step = gaussian_sum(
+            query.contribution(private), sensitivity=query.sensitivity, sigma=query.sigma, noise=noise
+        )
+        return StatisticRelease(
+            code=query.code,
+            values=values,
+            sensitivity=query.sensitivity,
+            sigma=query.sigma,
+            granularity=step,
+            source=noise.source,
+            entry_id="benchmark",
+            fingerprint="",
+        )
+
+    return ask
+
+
+def fitted(b: Bench, code: GeneratorCode, epsilon: float, noise_seed: int) -> GeneratorState:
+    generator = make_generator(code, b.reference, b.spec, Plan(epsilon=epsilon, delta=b.spec.privacy.budget.delta))
+    return generator.fit(generator.measure(seeded_ask(b.train, noise_seed)))
+
+
+def preservations(b: Bench, states: Iterable[GeneratorState]) -> Iterator[Scores]:
+    real = b.scores(b.corrected_train)
+    for state, seed in itertools.product(states, SAMPLING_SEEDS):
+        table = b.judged(state, seed)
+        yield {name: table[name] / real[name] for name in ENDPOINTS}
+
+
+def oracle(b: Bench) -> GeneratorState:
+    rows = b.spec.synthetic.rows * len(SAMPLING_SEEDS)
+    fresh = b.correction.apply(b.reference.encoder.encode(draw_fresh(b.spec, rows, 1)))
+    return fit_control("S_ORACLE", reference=b.reference, fresh=fresh)
+
+
+def rows_of(b: Bench, epsilons: Iterable[float], draws: range) -> Iterator[tuple[str, list[Scores]]]:
+    """(generator and target, preservations of every draw and sampling seed) of one cohort."""
+    for code in ("G0", "G0A"):
+        for epsilon in epsilons:
+            states = [fitted(b, code, epsilon, draw) for draw in draws]  # type: ignore[arg-type]
+            yield f"`{code}` ε={epsilon:g}", list(preservations(b, states))
+    yield "`S_PUBLIC`", list(preservations(b, [fit_control("S_PUBLIC", reference=b.reference)]))
+    if b.spec.source.reader == "virtual":
+        yield "`S_ORACLE`", list(preservations(b, [oracle(b)]))
+
+
+def cell(scores: list[Scores]) -> str:
+    return " / ".join(f"{np.mean([score[name] for score in scores]):.3f}" for name in ENDPOINTS)
+
+
+def virtual_table(worlds: Iterable[int], epsilons: Iterable[float]) -> str:
+    table: dict[str, dict[float, list[Scores]]] = {}
+    for world, shift in itertools.product(worlds, SHIFTS):
+        draws = range(world, world + 1)  # the noise is another one in every world
+        for name, scores in rows_of(virtual_bench(world, shift), epsilons, draws):
+            table.setdefault(name, {}).setdefault(shift, []).extend(scores)
+    lines = ["| P: C-index / macro-F1 / AUROC / Spearman | " + " | ".join(f"shift {s:g}" for s in SHIFTS) + " |"]
+    lines.append("|---|" + "---|" * len(SHIFTS))
+    lines += [f"| {name} | " + " | ".join(cell(cells[s]) for s in SHIFTS) + " |" for name, cells in table.items()]
+    return "\n".join(lines)
+
+
+def tcga_table(epsilons: Iterable[float], draws: int) -> str:
+    b = tcga_bench()
+    real = b.scores(b.corrected_train)
+    lines = ["| TCGA-BRCA, P: C-index / macro-F1 / AUROC / Spearman | mean |", "|---|---|"]
+    lines.append("| TRTR itself | " + " / ".join(f"{real[name]:.3f}" for name in ENDPOINTS) + " |")
+    lines += [f"| {name} | {cell(scores)} |" for name, scores in rows_of(b, epsilons, range(draws))]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tcga", action="store_true", help="the real cohort instead of the virtual one")
+    parser.add_argument("--worlds", type=int, nargs="+", default=list(WORLDS))
+    parser.add_argument("--epsilons", type=float, nargs="+", default=list(EPSILONS))
+    parser.add_argument("--draws", type=int, default=10, help="draws of the noise on the real cohort")
+    arguments = parser.parse_args()
+    start = time.perf_counter()
+    if arguments.tcga:
+        print(tcga_table(arguments.epsilons, arguments.draws))
+    else:
+        print(virtual_table(arguments.worlds, arguments.epsilons))
+    print(f"\n{time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
