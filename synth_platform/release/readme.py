@@ -1,0 +1,90 @@
+"""The README that travels with a released table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+
+TEMPLATE = """\
+# {{ title }}: synthetic table
+
+{{ rows }} synthetic rows, {{ columns }} columns. No row describes a person: every row was drawn from a model that saw
+the private cohort only through the noisy statistics listed in `ledger.json`.
+
+| file | what it is |
+|---|---|
+| `table.parquet`, `table.csv` | the table, native units; an empty CSV field is a missing value |
+| `data_dictionary.csv` | every column: kind, unit, bounds, categories |
+| `ledger.json` | every access to private rows this table rests on, and what they cost together |
+| `decision.json` | the release decision and the status of every gate |
+| `SHA256SUMS` | checksums of all files |
+
+## What it is
+
+Cohort `{{ decision.cohort }}`, generator `{{ decision.generator }}`{% if decision.plan %}, plan \
+`{{ decision.plan }}`{% endif %}. Grade: **{{ decision.decision }}**.
+
+## What is preserved
+
+{% if decision.decision == "ELIGIBLE_CONFIRMED" -%}
+For every endpoint below, models trained on tables of this generator keep at least 95 % of the performance of models
+trained on the real rows, and a one-sided 95 % lower bound confirms it.
+{%- else -%}
+For every endpoint below, models trained on tables of this generator keep at least 95 % of the performance of models
+trained on the real rows *as a point estimate*; where the status is PASS_POINT, the test rows were too few for more.
+{%- endif %}
+
+| endpoint | status |{% if aggregates %} preserved | skill preserved | lift over public rows |{% endif %}
+|---|---|{% if aggregates %}---:|---:|---:|{% endif %}
+{% for name, endpoint in decision.endpoints.items() -%}
+| {{ name }} | {{ endpoint.status }} |{% if aggregates %} {{ endpoint.preservation | figure }} | \
+{{ endpoint.skill | figure }} | {{ endpoint.lift | figure }} |{% endif %}
+{% endfor %}
+Anything else (another outcome, a rare subgroup, an interaction nobody registered) was not measured.
+{% if "NO_PRIVATE_LIFT" in decision.notes %}
+Note NO_PRIVATE_LIFT: on these endpoints the table does not beat the public reference rows alone.
+{% endif %}
+## What it cost
+
+One patient more or less in the private cohort changes the probability of any outcome by at most a factor \
+e^{{ decision.epsilon | figure }}, up to {{ decision.delta }} (promised epsilon and delta).
+Spent by the entries in `ledger.json`: epsilon {{ decision.ledger.epsilon_rdp | figure }} (RDP), \
+{{ decision.ledger.epsilon_pld | figure }} (tight){% if decision.ledger.mu is not none %}, \
+mu {{ decision.ledger.mu | figure }} (Gaussian DP){% endif %}.
+No test of whether one given patient was in the cohort can reach an AUROC above \
+{{ decision.ledger.auroc_bound | figure }} on this table alone; other releases from the same privacy domain add to it.
+
+| code | mechanism | sensitivity | noise scale |
+|---|---|---:|---:|
+{% for entry in ledger -%}
+| {{ entry.code }} | {{ entry.event.type }} | {{ entry.sensitivity | figure }} | {{ entry.scale | figure }} |
+{% endfor %}
+Closest record: {{ decision.closest_record.status }}. Membership attacks: {{ decision.membership.status }}.
+
+## How to verify
+
+`sha256sum --check SHA256SUMS` in this folder. The costs follow from `ledger.json` alone: compose the listed mechanisms
+with any accountant at the stated delta.
+
+## Limits
+
+- The guarantee is for one patient. Whatever the public reference rows say about people is outside it.
+- Membership statuses are about two named attacks; the guarantee above does not rest on them.
+- Do not use this table for decisions about individuals, and do not link it with other tables to look for people.
+"""
+
+
+def _figure(value: float | None) -> str:
+    return "not stated" if value is None else f"{value:.6g}"
+
+
+def render_readme(**context: Any) -> str:
+    """The README of one package.
+
+    Needs title, rows, columns, decision (the published document), ledger (published entries) and aggregates (whether
+    gate figures may be shown). Raises jinja2.UndefinedError for a missing name.
+    """
+    environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
+    environment.filters["figure"] = _figure
+    return environment.from_string(TEMPLATE).render(**context)

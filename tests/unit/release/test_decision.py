@@ -1,0 +1,111 @@
+"""Preconditions outside the rule, the lift note, and the published shape of a decision."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from synth_platform.contract.cohort_spec import CONTROLS, Plan
+from synth_platform.privacy.formal import FormalVerdict
+from synth_platform.release.decision import Decision, decide_release
+
+
+def endpoint(lift: float | None) -> dict[str, Any]:
+    return {"tstr": 0.9, "trtr": 0.9, "preservation": 1.0, "skill": 1.0, "lift": lift, "status": "PASS_CONFIRMED"}
+
+
+def utility(*lifts: float | None) -> dict[str, Any]:
+    names = ("c_index", "macro_f1", "auroc", "spearman")
+    return {"status": "PASS_CONFIRMED", "endpoints": dict(zip(names, map(endpoint, lifts), strict=True))}
+
+
+def decision(**changes: Any) -> Decision:
+    attack = {"auroc": 0.5, "upper": 0.53, "tpr_at_1pct_fpr": 0.01}
+    arguments: dict[str, Any] = {
+        "cohort": "virtual",
+        "generator": "G0A",
+        "plan_key": "eps1",
+        "plan": Plan(epsilon=1.0, delta=1e-5),
+        "dua_tag": "RELEASE_REVIEWED",
+        "seeded": False,
+        "schema_violations": 0,
+        "utility": utility(0.1, 0.0, -0.1, None),
+        "closest_record": {
+            "duplicates": 0,
+            "train_closer": 0.5,
+            "train_closer_upper": 0.53,
+            "excess": 0.05,
+            "excess_upper": 0.06,
+            "status": "PASS",
+        },
+        "membership": {"attacks": {"A1": attack, "A2": attack}, "status": "PASS_CONFIRMED"},
+        "formal": FormalVerdict("OK", 0.99, 0.98, 0.27, 0.73, ("entry",), ()),
+    }
+    return decide_release(**{**arguments, **changes})
+
+
+def test_a_clean_table_is_eligible() -> None:
+    found = decision()
+    assert (found.decision, found.reasons, found.notes) == ("ELIGIBLE_CONFIRMED", (), ())
+    assert found.eligible
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"dua_tag": "OPEN"}, "DUA_NOT_REVIEWED"),
+        ({"dua_tag": ""}, "DUA_NOT_REVIEWED"),
+        ({"seeded": True}, "SEEDED_NOISE"),
+        ({"generator": "G99"}, "UNKNOWN_GENERATOR"),
+        *[({"generator": code, "plan": None, "plan_key": None}, "CONTROL_GENERATOR") for code in CONTROLS],
+    ],
+)
+def test_a_precondition_blocks_whatever_the_gates_say(changes: dict[str, Any], reason: str) -> None:
+    found = decision(**changes)
+    assert found.decision == "BLOCKED"
+    assert found.reasons == (reason,)
+    assert not found.eligible
+
+
+def test_all_reasons_are_collected() -> None:
+    found = decision(
+        seeded=True,
+        schema_violations=2,
+        formal=FormalVerdict("ABSENT", None, None, None, None, (), ("SEEDED_NOISE",)),
+    )
+    assert found.reasons == ("SEEDED_NOISE", "SCHEMA_VIOLATION", "LEDGER_ABSENT")
+
+
+@pytest.mark.parametrize(
+    ("lifts", "noted"),
+    [
+        ((0.0, -0.1, -0.2, 0.0), True),
+        ((None, None, None, None), True),
+        ((-0.1, -0.1, 0.000001, -0.1), False),
+    ],
+)
+def test_a_generator_that_beats_public_rows_nowhere_is_noted_not_blocked(
+    lifts: tuple[float | None, ...], noted: bool
+) -> None:
+    found = decision(utility=utility(*lifts))
+    assert found.notes == (("NO_PRIVATE_LIFT",) if noted else ())
+    assert found.decision == "ELIGIBLE_CONFIRMED"
+
+
+def test_controls_carry_no_lift_note() -> None:
+    assert decision(generator="S_PUBLIC", utility=utility(0.0, 0.0, 0.0, 0.0)).notes == ()
+
+
+def test_the_document_has_the_published_keys_and_is_json() -> None:
+    infinite = FormalVerdict("OK", float("inf"), 0.98, None, 0.73, ("entry",), ())
+    document = json.loads(json.dumps(decision(formal=infinite).as_dict(), allow_nan=False))
+    assert {
+        "cohort", "generator", "epsilon", "delta", "mu", "endpoints", "closest_record", "membership", "ledger",
+        "schema", "decision", "reasons",
+    } <= set(document)  # fmt: skip
+    assert {"status", "epsilon_rdp", "epsilon_pld", "mu", "auroc_bound", "entries"} <= set(document["ledger"])
+    assert document["ledger"]["epsilon_rdp"] is None
+    assert document["schema"] == {"violations": 0}
+    assert document["endpoints"]["spearman"]["lift"] is None
