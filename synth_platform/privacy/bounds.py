@@ -57,8 +57,7 @@ def empirical_epsilon_lower_bound(
     tail = (1 - confidence) / 2
     tpr = _clopper_pearson_lower(true_positives, members, tail)
     tnr = _clopper_pearson_lower(non_members - false_positives, non_members, tail)
-    ratios = [(tpr - delta) / (1 - tnr), (tnr - delta) / (1 - tpr)]
-    return max(0.0, *(math.log(ratio) for ratio in ratios if ratio > 1))
+    return math.log(max(1.0, (tpr - delta) / (1 - tnr), (tnr - delta) / (1 - tpr)))
 
 
 def _clopper_pearson_lower(successes: int, trials: int, tail: float) -> float:

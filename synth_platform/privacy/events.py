@@ -107,8 +107,10 @@ def event_from_json(document: Mapping[str, object]) -> DpEvent:
             event = SelfComposedDpEvent(event_from_json(inner), count)
         case {"type": "ComposedDpEvent", "events": list() as parts, **rest}:
             event = ComposedDpEvent([event_from_json(part) for part in parts])
+        case {"type": str() as name, **rest}:
+            raise UnsupportedEventError(f"no event is called {name} with the fields {sorted(rest)}")
         case _:
-            raise UnsupportedEventError(f"no event has type {document.get('type')!r} and fields {sorted(document)}")
+            raise UnsupportedEventError("not the JSON document of an event: it has no type")
     if rest:
         raise UnsupportedEventError(f"{document['type']} has no fields {sorted(rest)}")
     event_to_json(event)  # checks the parameters
