@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from secrets import token_hex
 
@@ -46,12 +44,12 @@ def gaussian_figure(count: int, multiplier: float) -> float:
 
 
 class LedgerContract:
-    """What holds on every database; a subclass gives `url`, `statements` drops the triggers."""
+    """What holds on every database; a subclass gives `url`, `drop_triggers` and `refused`."""
 
     drop_triggers: tuple[str, ...] = ()
 
     @pytest.fixture
-    def url(self) -> Iterator[str]:
+    def url(self) -> str:
         raise NotImplementedError
 
     @pytest.fixture
@@ -161,7 +159,9 @@ class LedgerContract:
         assert "to epsilon 9" in notice.what
         assert [cap["epsilon"] for cap in ledger.budget_summary("brca")["caps"]] == [3.0, 9.0]
 
-    @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 1e-5), (math.inf, 1e-5), (math.nan, 1e-5), (1.0, 0.0), (1, 1)])
+    @pytest.mark.parametrize(
+        ("epsilon", "delta"), [(0.0, 1e-5), (math.inf, 1e-5), (math.nan, 1e-5), (1.0, 0.0), (1, 1)]
+    )
     def test_a_cap_that_is_no_cap_is_refused(self, ledger: Ledger, epsilon: float, delta: float) -> None:
         with pytest.raises(ValueError, match="budget"):
             ledger.set_budget("x", epsilon, delta)
@@ -208,7 +208,9 @@ class LedgerContract:
         entry = ledger.reserve(request(multiplier=6.0))
         ledger.commit(entry.entry_id, "b" * 64)
         ledger.reserve(request(multiplier=8.0, noise_source="seeded", tag="c"))
-        printed = json.dumps([ledger.table(), ledger.budget_summary("brca"), ledger.verify().as_dict()], allow_nan=False)
+        printed = json.dumps(
+            [ledger.table(), ledger.budget_summary("brca"), ledger.verify().as_dict()], allow_nan=False
+        )
         assert "f" * 64 not in printed, "input fingerprints stay inside"
         assert [row["state"] for row in ledger.table("brca")] == ["budget", "reserved", "committed", "reserved"]
         assert ledger.table("nobody") == []
@@ -317,8 +319,8 @@ class TestOnSQLite(LedgerContract):
     )
 
     @pytest.fixture
-    def url(self, tmp_path: Path) -> Iterator[str]:
-        yield f"sqlite:///{tmp_path}/zone/ledger.db"
+    def url(self, tmp_path: Path) -> str:
+        return f"sqlite:///{tmp_path}/zone/ledger.db"
 
     def tamper(self, url: str, *statements: str) -> None:
         super().tamper(url, *(s.replace("repeat('0', 64)", f"'{'0' * 64}'") for s in statements))
@@ -356,21 +358,14 @@ class TestOnSQLite(LedgerContract):
 
 @pytest.mark.postgres
 class TestOnPostgreSQL(LedgerContract):
-    drop_triggers = tuple(f"DROP TRIGGER IF EXISTS {name} ON ledger" for name in ("ledger_no_change", "ledger_no_truncate"))
+    drop_triggers = tuple(
+        f"DROP TRIGGER IF EXISTS {name} ON ledger" for name in ("ledger_no_change", "ledger_no_truncate")
+    )
     refused = (*LedgerContract.refused, "TRUNCATE ledger")
 
     @pytest.fixture
-    def url(self) -> Iterator[str]:
-        server = os.environ.get("SYNTH_TEST_POSTGRES")
-        if not server:
-            pytest.skip("SYNTH_TEST_POSTGRES names no PostgreSQL server; .ci/with-postgres starts one")
-        schema, engine = f"ledger_{token_hex(6)}", create_engine(server)
-        with engine.begin() as connection:
-            connection.execute(text(f"CREATE SCHEMA {schema}"))
-        yield f"{server}?options=-csearch_path%3D{schema}"
-        with engine.begin() as connection:
-            connection.execute(text(f"DROP SCHEMA {schema} CASCADE"))
-        engine.dispose()
+    def url(self, postgres_url: str) -> str:
+        return postgres_url
 
     def test_a_password_is_never_shown(self, url: str) -> None:
         with pytest.raises(LedgerError) as failure:
