@@ -8,6 +8,7 @@ from scipy.stats import betabinom, binom, norm
 
 from synth_platform.contract.cohort_spec import GateOptions
 from synth_platform.evaluation.audit_bound import epsilon_lower_bound
+from synth_platform.evaluation.calibration import excess_failure
 from synth_platform.evaluation.closest_record import closest_record_gate
 from synth_platform.evaluation.membership import membership_gate
 from synth_platform.evaluation.statistics import clopper_pearson_upper, delong
@@ -57,6 +58,19 @@ def test_fresh_draws_are_judged_as_often_as_the_exact_null_says() -> None:
     passing = max(k for k in range(m) if clopper_pearson_upper(k, m) <= 0.085)
     assert sum(closest) <= binom.ppf(1 - 1e-4, worlds, null.sf(passing) + 0.025)
     assert sum(members) <= 1
+
+
+def test_excess_failure_rate_is_that_of_uniform_distances() -> None:
+    """Exchangeable continuous distances all have one law: 20,000 uniform draws, within 4 standard errors (6e-5).
+
+    .005 more is allowed because the interpolated quantile lies between the order statistics of the law.
+    """
+    rng = np.random.default_rng(1)
+    m, n, tolerance = 60, 40, 0.12
+    counts = rng.binomial(m, np.quantile(rng.random((20_000, n)), 0.05, axis=1))
+    passing = max(k for k in range(m) if clopper_pearson_upper(k, m) <= 0.05 + tolerance)
+    exact = excess_failure(m, n, tolerance)
+    assert abs((counts > passing).mean() - exact) <= 4 * np.sqrt(exact * (1 - exact) / 20_000) + 0.005
 
 
 def test_copies_and_partial_copies_fail() -> None:
