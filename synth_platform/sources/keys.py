@@ -6,6 +6,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 MAXIMUM_ROWS = 999_999
@@ -36,11 +37,12 @@ def reissue(tables: Sequence[pl.DataFrame], key: str) -> dict[str, str]:
 
 def _row_digests(table: pl.DataFrame, salt: int) -> list[bytes]:
     """SHA-256 of every row's cells; `salt` keeps equal cells of two tables apart."""
-    numeric = table.select(name for name, dtype in table.schema.items() if dtype == pl.Float64)
-    rest = table.drop(numeric.columns)
-    floats = numeric.to_numpy(order="c")
+    numbers = table.select(pl.col(n).cast(pl.Float64) for n, dtype in table.schema.items() if dtype.is_numeric())
+    rest = table.drop(numbers.columns)
+    # Column-less frames forget their height.
+    blocks = numbers.to_numpy(order="c") if numbers.width else np.empty((table.height, 0))
     others = rest.rows() if rest.width else [()] * table.height
     return [
-        hashlib.sha256(repr((salt, other)).encode() + row.tobytes()).digest()
-        for row, other in zip(floats, others, strict=True)
+        hashlib.sha256(repr((salt, other)).encode() + block.tobytes()).digest()
+        for block, other in zip(blocks, others, strict=True)
     ]
