@@ -7,6 +7,7 @@ import numpy as np
 from synth_platform.normalize.rows import FloatArray
 
 _BLOCK_CELLS = 4_000_000
+_CHUNK = 64
 _SPARE = 4
 
 
@@ -24,20 +25,27 @@ def nearest_distances(queries: FloatArray, points: FloatArray, k: int = 1) -> Fl
         raise ValueError("distances need finite rows: encode missing cells first")
     centre = points.mean(axis=0)
     queries, points = queries - centre, points - centre
-    squares = np.einsum("np,np->n", points, points)
     candidates = min(k + _SPARE, len(points))
+    # The c nearest points lie in the c chunks with the nearest chunk minima: only those are searched.
+    chunks = -(-len(points) // _CHUNK)
+    searched = min(candidates, chunks)
+    twice = np.zeros((points.shape[1], chunks * _CHUNK))
+    twice[:, : len(points)] = -2.0 * points.T
+    squares = np.full(chunks * _CHUNK, np.inf)
+    squares[: len(points)] = np.einsum("np,np->n", points, points)
     result = np.empty((len(queries), k))
-    step = max(1, _BLOCK_CELLS // len(points))
+    step = max(1, _BLOCK_CELLS // len(squares))
     for start in range(0, len(queries), step):
         block = queries[start : start + step]
         # |q|^2 is the same along a row and does not change which points are nearest.
-        proximity = block @ (-2.0 * points.T)
+        proximity = block @ twice
         proximity += squares
-        if candidates < len(points):
-            index = np.argpartition(proximity, candidates - 1, axis=1)[:, :candidates]
-        else:
-            index = np.broadcast_to(np.arange(len(points)), (len(block), len(points)))
-        exact = np.stack([np.linalg.norm(block - points[index[:, c]], axis=1) for c in range(candidates)], axis=1)
+        chunked = proximity.reshape(len(block), chunks, _CHUNK)
+        chunk = np.argpartition(chunked.min(axis=2), searched - 1, axis=1)[:, :searched]
+        index = (chunk[:, :, None] * _CHUNK + np.arange(_CHUNK)).reshape(len(block), -1)
+        near = np.argpartition(np.take_along_axis(proximity, index, axis=1), candidates - 1, axis=1)[:, :candidates]
+        nearest = np.take_along_axis(index, near, axis=1)
+        exact = np.stack([np.linalg.norm(block - points[nearest[:, c]], axis=1) for c in range(candidates)], axis=1)
         result[start : start + step] = np.sort(exact, axis=1)[:, :k]
     return np.round(result, 6)
 

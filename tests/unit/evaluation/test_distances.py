@@ -11,11 +11,11 @@ from synth_platform.evaluation.distances import matched, nearest_distances
 
 
 @pytest.mark.parametrize("block_cells", [1, 500, 10**6])
-@pytest.mark.parametrize("k", [1, 5])
+@pytest.mark.parametrize("k", [1, 5, 90])
 def test_equal_to_exhaustive_search(block_cells: int, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distances, "_BLOCK_CELLS", block_cells)
     rng = np.random.default_rng(1)
-    queries, points = rng.normal(size=(70, 9)), rng.normal(size=(90, 9))
+    queries, points = rng.normal(size=(70, 9)), rng.normal(size=(1030, 9))
     queries[:5] = points[:5]
     expected = np.sort(cdist(queries, points), axis=1)[:, :k]
     np.testing.assert_allclose(nearest_distances(queries, points, k), expected, atol=6e-7)
