@@ -7,7 +7,7 @@ ones without their message, because messages quote values.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NoReturn, Protocol, TypeVar, cast, final
 from weakref import WeakKeyDictionary
@@ -120,6 +120,24 @@ def _close(contents: _Contents[T]) -> PrivateTable[T]:
     table: PrivateTable[T] = PrivateTable()
     _CONTENTS[table] = contents
     return table
+
+
+def combine(
+    tables: Mapping[str, PrivateTable[T]], join: WithinRow[Mapping[str, T], U], *, digest: Digest[U]
+) -> PrivateTable[U]:
+    """One closed table from several tables of the same patients; free: `join` brings together one patient's rows.
+
+    digest: names the content of the joined rows. The journal of the result starts with those of all its parts.
+    Raises TypeError for no tables or an undeclared map, PrivateComputationError if the map fails.
+    """
+    require_declared(join)
+    parts = {name: _CONTENTS[table] for name, table in tables.items()}
+    if not parts:
+        raise TypeError("no private tables to combine")
+    with quiet_errors(join.name):
+        rows = join({name: cast(T, part.rows) for name, part in parts.items()})
+    journal = [access for part in parts.values() for access in part.journal]
+    return _close(_Contents(rows, next(iter(parts.values())).key, digest, [*journal, Access("transform", join.name)]))
 
 
 def unledgered(accesses: tuple[Access, ...]) -> tuple[str, ...]:

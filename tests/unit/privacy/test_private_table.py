@@ -16,7 +16,7 @@ import pytest
 
 from synth_platform.privacy.fingerprint import FingerprintKey
 from synth_platform.privacy.private_errors import PrivateComputationError
-from synth_platform.privacy.private_table import Access, PrivateTable, unledgered
+from synth_platform.privacy.private_table import Access, PrivateTable, combine, unledgered
 from synth_platform.privacy.restricted import record_measurement, restricted_rows, seal
 from synth_platform.privacy.within_row import WithinRow, within_row
 
@@ -141,6 +141,20 @@ def test_every_opening_is_recorded_across_transforms() -> None:
     assert unledgered(closed.accesses) == ("closest record",)
     with pytest.raises(ValueError, match="purpose"):
         closed.open_for_gate(" ")
+
+
+def test_tables_of_the_same_patients_combine_closed() -> None:
+    left, right = table(), table()
+    left.open_for_gate("schema")
+    join = within_row("tests.join", lambda parts: Rows(np.hstack([parts["a"].x, parts["b"].x])))
+    joined = combine({"a": left, "b": right}, join, digest=digest)
+    assert restricted_rows(joined).x.shape == (7, 4)
+    assert joined.accesses == (Access("gate", "schema"), Access("transform", "tests.join"))
+    assert joined.fingerprint == KEY.name(digest(restricted_rows(joined)))
+    with pytest.raises(TypeError, match="within_row"):
+        combine({"a": left}, WithinRow("tests.join", lambda parts: parts["a"]), digest=digest)
+    with pytest.raises(TypeError, match="no private tables"):
+        combine({}, join, digest=digest)
 
 
 def test_the_fingerprint_names_content_under_the_key_alone() -> None:
