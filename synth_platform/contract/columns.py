@@ -25,9 +25,10 @@ def check_columns(
     rows = max(table.height, 1)
     findings: list[Rejection] = []
     usable: dict[str, ValueRule] = {}
+    schema = table.schema  # built anew at each access
     registered = {"row_key": ValueRule("text"), **rules}
     unregistered: RejectionCode = "FEATURE_SET" if name in MATRICES else "UNKNOWN_FIELD"
-    for position, (column, dtype) in enumerate(table.schema.items()):
+    for position, (column, dtype) in enumerate(schema.items()):
         rule = registered.get(column)
         term = forbidden_content(dtype)
         if rule is None:
@@ -40,5 +41,5 @@ def check_columns(
             findings.append(Rejection("DTYPE", name, column, rows))
         elif column in rules:
             usable[column] = rule
-    findings += [Rejection("FEATURE_SET", name, column, rows) for column in registered if column not in table.schema]
+    findings += [Rejection("FEATURE_SET", name, column, rows) for column in registered if column not in schema]
     return findings, usable

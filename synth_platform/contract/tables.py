@@ -99,6 +99,12 @@ def to_wide(tables: CohortTables) -> pl.DataFrame:
     return wide
 
 
+def of_split(tables: CohortTables, *splits: str) -> CohortTables:
+    """The rows of every table whose manifest split is one of `splits`."""
+    keys = tables.manifest.filter(pl.col("split").is_in(splits)).select("row_key")
+    return tables.map(lambda _, table: table.join(keys, on="row_key", how="semi", maintain_order="left"))
+
+
 def from_wide(frame: pl.DataFrame, spec: CohortSpec) -> CohortTables:
     """Contract tables of generated rows from their wide form (row_key and every registered column, any order).
 

@@ -24,8 +24,9 @@ def check_values(name: TableName, table: pl.DataFrame, rules: Mapping[str, Value
     """(findings by code and column, [rows] mask of the rows that hold one). `rules` names the columns to check."""
     findings: list[Rejection] = []
     refused: Mask = np.zeros(table.height, dtype=np.bool_)
+    cells = {column.name: column for column in table.iter_columns()}  # a look-up by name in the frame is a search
     for column in _suspects(table, rules):
-        for code, mask in _violations(table[column], rules[column]):
+        for code, mask in _violations(cells[column], rules[column]):
             if mask.any():
                 findings.append(Rejection(code, name, column, int(mask.sum())))
                 refused |= mask
@@ -56,24 +57,20 @@ def _fractional(table: pl.DataFrame, columns: list[str]) -> set[str]:
 
 
 def _violations(cells: pl.Series, rule: ValueRule) -> Iterator[tuple[RejectionCode, Mask]]:
+    null: Mask = cells.is_null().to_numpy() if cells.null_count() else np.zeros(len(cells), dtype=np.bool_)
     if not rule.nullable:
-        yield "MISSING", cells.is_null().to_numpy()
+        yield "MISSING", null
     if rule.storage == "text":
-        yield rule.outside, _mask(~cells.cast(pl.String).is_in(rule.values))
+        yield rule.outside, ~null & ~cells.is_in(rule.values).fill_null(True).to_numpy()
         return
-    finite = cells.is_finite() if cells.dtype.is_float() else cells.is_not_null()
-    yield "NON_FINITE", _mask(~finite & cells.is_not_null())
-    outside = pl.repeat(False, len(cells), eager=True)
+    numbers = cells.cast(pl.Float64).to_numpy()
+    finite = np.isfinite(numbers)
+    yield "NON_FINITE", ~null & ~finite
+    outside: Mask = np.zeros(len(cells), dtype=np.bool_)
     if rule.lower is not None:
-        outside |= (cells <= rule.lower) if rule.above else (cells < rule.lower)
+        outside |= numbers <= rule.lower if rule.above else numbers < rule.lower
     if rule.upper is not None:
-        outside |= cells > rule.upper
+        outside |= numbers > rule.upper
     if rule.whole:
-        outside |= cells != cells.floor()
-    yield rule.outside, _mask(outside & finite)
-
-
-def _mask(flags: pl.Series) -> Mask:
-    """Flags with null (nothing is known about a missing cell) as False."""
-    mask: Mask = flags.fill_null(False).to_numpy()
-    return mask
+        outside |= numbers != np.floor(numbers)
+    yield rule.outside, outside & finite
