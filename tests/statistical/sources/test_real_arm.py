@@ -50,8 +50,8 @@ def test_the_real_arm_is_near_the_published_figures(
     """Mean of 40 worlds against AUROC .908, C-index .721, macro-F1 .733, Spearman .958 (8-1 §3.7, a single run).
 
     Over 100 other worlds the means are .903, .722, .735, .940 with a standard deviation between worlds of .016, .024,
-    .032, .029, so the single run is within one of them. The tolerance is 5.9, 5.0, 3.6 and 3.7 standard errors of a mean
-    of 40 away from those means: false alarm below 4e-4 in all if the worlds were drawn anew; the seeds are fixed.
+    .032, .029, so the single run is within one of them. The tolerance is 5.9, 5.0, 3.6 and 3.7 standard errors of a
+    mean of 40 away from those means: false alarm below 4e-4 in all if the worlds were drawn anew; the seeds are fixed.
     """
     assert scores["real"][:, ENDPOINTS.index(endpoint)].mean() == pytest.approx(published, abs=tolerance)
 
@@ -59,8 +59,8 @@ def test_the_real_arm_is_near_the_published_figures(
 def test_a_shift_costs_public_rows_some_of_every_endpoint(scores: dict[str, np.ndarray]) -> None:
     """Public rows of a shifted population lose something at AUROC and Spearman, and are still worth having.
 
-    Paired ratio to the real arm: a shift that did nothing would pass one of the first two lines with probability .02. Over
-    other worlds the ratios are .991 (error .001 for a mean of 40) and .973 (.005).
+    Paired ratio to the real arm. A shift that did nothing would pass both of the first two lines with probability
+    below .03; over 60 other worlds the ratios are .994 and .969, with errors of .001 and .006 for a mean of 40.
     """
     ratio = scores["public"] / scores["real"]
     mean, error = ratio.mean(axis=0), ratio.std(axis=0, ddof=1) / np.sqrt(WORLDS)
