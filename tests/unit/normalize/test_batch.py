@@ -72,8 +72,10 @@ def test_adjusted_values_follow_the_formulas(preserve: bool) -> None:
     got = fit_batch(rows, columns=COLUMNS, minimum_batch=5, preserve_labels=preserve).apply(rows)
     expected = rows.x.copy()
     n = len(rows)
-    design = [[float(b == k) for k in range(3)] + [float(preserve and c == k) for k in (1, 2)] for b, c in
-              zip(rows.batch, rows.label, strict=True)]  # fmt: skip
+    design = [
+        [float(b == k) for k in range(3)] + [float(preserve and c == k) for k in (1, 2)]
+        for b, c in zip(rows.batch, rows.label, strict=True)
+    ]
     z = np.empty((n, 6))
     centre, sigma = np.empty((n, 6)), np.empty(6)
     for j in range(6):
@@ -157,15 +159,14 @@ def test_an_unseen_batch_is_aligned_by_itself_without_labels() -> None:
 
 
 def test_small_and_undeclared_batches_stay_and_are_marked() -> None:
-    train = rows_of((20, 20, 4))
+    train = rows_of((8, 20, 7))
     correction = fit_batch(train, columns=COLUMNS, minimum_batch=8)
     assert correction.batches == (0, 1)
     assert correction.skipped == (2,)
     mixed = replace(rows_of((3, 3, 7, 8, 7, 10)), batch=np.repeat([0, 1, 2, 5, 6, -1], [3, 3, 7, 8, 7, 10]))
     modes = correction.modes(mixed)
-    assert modes.tolist() == np.repeat(
-        ["frozen", "frozen", "skipped", "aligned", "skipped", "undeclared"], [3, 3, 7, 8, 7, 10]
-    ).tolist()  # fmt: skip
+    expected = ["frozen", "frozen", "skipped", "aligned", "skipped", "undeclared"]
+    assert modes.tolist() == np.repeat(expected, [3, 3, 7, 8, 7, 10]).tolist()
     changed = (correction.apply(mixed).x[:, :6] != mixed.x[:, :6]).any(axis=1)
     np.testing.assert_array_equal(changed, np.isin(modes, ["frozen", "aligned"]))
 

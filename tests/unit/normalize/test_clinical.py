@@ -17,6 +17,7 @@ MARKER = ClinicalVariable(name="marker", kind="continuous", minimum=-1, maximum=
 SMOKER = ClinicalVariable(name="smoker", kind="binary", nullable=True)
 STAGE = ClinicalVariable(name="stage", kind="ordinal", categories=("I", "II", "III"), nullable=True)
 SITE = ClinicalVariable(name="site", kind="categorical", categories=("left", "right", "both"), nullable=True)
+LOSS = ClinicalVariable(name="loss", kind="continuous", minimum=-3.5, maximum=-0.5, integer=True)
 DAYS = ClinicalVariable(name="days", kind="survival_time", minimum=0, maximum=10, integer=True)
 
 VALUES = {
@@ -51,6 +52,7 @@ def test_layout_of_columns() -> None:
 
 def test_nearest_admissible_value() -> None:
     assert from_columns(AGE, np.array([[0.0], [18.6], [44.6], [400.0]])).to_list() == [19, 19, 45, 95]
+    assert from_columns(LOSS, np.array([[-9.0], [-1.6], [7.0]])).to_list() == [-3, -2, -1]
     assert from_columns(MARKER, np.array([[-9.0, 0.49], [9.0, -3.0], [1.5, 0.5]])).to_list() == [-1.0, 4.0, None]
     assert from_columns(SMOKER, np.array([[0.49, 0.0], [0.5, 0.0], [7.0, 0.0]])).to_list() == [0, 1, 1]
     assert from_columns(STAGE, np.array([[-4.0, 0], [1.4, 0], [1.6, 0], [8.0, 0]])).to_list() == [

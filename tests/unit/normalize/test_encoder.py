@@ -185,6 +185,25 @@ def test_the_quantile_map_removes_what_a_monotone_distortion_of_a_row_did(spec_o
     np.testing.assert_array_equal(encoder.encode(distorted).x, encoder.encode(tables).x)
 
 
+def test_what_public_rows_do_not_vary_in_has_a_stated_scale(spec_of: SpecOf, tables_of: TablesOf) -> None:
+    """.05 in log2 units, 1e-4 of a measurement's range, .1 for codes and 0/1 columns: never a division by zero."""
+    spec = spec_of()
+    tables = tables_of(spec, 30, 1)
+    assert tables.expression is not None
+    flat = replace(
+        tables,
+        expression=tables.expression.with_columns(pl.lit(7.0).alias("ENSG2")),
+        clinical=tables.clinical.with_columns(
+            pl.lit(50, pl.Int64).alias("age"), pl.lit(0, pl.Int64).alias("smoker"), pl.lit("I").alias("stage")
+        ),
+    )
+    encoder = fit_encoder(flat, spec)
+    scale = dict(zip(encoder.features, encoder.standardisation.scale, strict=True))
+    flat_columns = ("ENSG2", "age", "smoker", "smoker__missing", "stage")
+    assert [scale[name] for name in flat_columns] == pytest.approx([0.05, 0.0077, 0.1, 0.1, 0.1])
+    assert scale["ENSG1"] > 0.05
+
+
 def test_only_public_rows_fit_an_encoder(spec_of: SpecOf, tables_of: TablesOf) -> None:
     spec = spec_of()
     tables = tables_of(spec, 30, 1)

@@ -36,6 +36,8 @@ def test_public_rows_are_corrected_and_described(spec_of: SpecOf, tables_of: Tab
     assert batch_variance_ratio(raw, genes) > 0.2
     assert batch_variance_ratio(reference.rows, genes) < 0.03
     np.testing.assert_array_equal(reference.rows.x[:, 7:], raw.x[:, 7:])
+    assert reference.batch_correction is not None
+    assert reference.batch_correction.label_effects.shape == (3, 7)  # label differences are kept
     assert (reference.labels, reference.batches, reference.n_ref) == (spec.labels, spec.batches, 100)
     assert reference.rows.key.tolist() == raw.key.tolist()
 
@@ -51,8 +53,9 @@ def test_private_rows_are_corrected_by_public_constants_alone(spec_of: SpecOf, t
     for i in (0, 1, 2, 59):
         np.testing.assert_array_equal(correct(private.take(slice(i, i + 1))).x[0], whole.x[i])
     assert batch_variance_ratio(whole, np.arange(4)) < 0.3 * batch_variance_ratio(private, np.arange(4))
-    unknown = replace(private, batch=np.full(60, -1))
-    np.testing.assert_array_equal(correct(unknown).x, unknown.x)
+    for code in (-1, 7):
+        unknown = replace(private, batch=np.full(60, code))
+        np.testing.assert_array_equal(correct(unknown).x, unknown.x)
 
 
 @pytest.mark.parametrize("minimum", [31, 200])
