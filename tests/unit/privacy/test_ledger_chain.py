@@ -25,7 +25,15 @@ def chain(*contents: dict[str, Any]) -> Rows:
 
 
 def entry(entry_id: str, state: str, **more: Any) -> dict[str, Any]:
-    return {"state": state, "domain": "d", "entry_id": entry_id, "code": "SUM", "sensitivity": 1.0, "scale": 5.0, **more}
+    return {
+        "state": state,
+        "domain": "d",
+        "entry_id": entry_id,
+        "code": "SUM",
+        "sensitivity": 1.0,
+        "scale": 5.0,
+        **more,
+    }
 
 
 def whole() -> Rows:
@@ -92,7 +100,11 @@ def test_any_other_order_is_found(order: list[int]) -> None:
         (chain(entry("e", "committed")), 1, "committed without a reservation"),
         (chain(entry("e", "reserved"), entry("e", "committed"), entry("e", "committed")), 3, "committed twice"),
         (chain(entry("e", "reserved"), entry("e", "reserved")), 2, "reserved twice"),
-        (chain(entry("e", "reserved"), entry("e", "committed", scale=50.0)), 2, "differs from its reservation in scale"),
+        (
+            chain(entry("e", "reserved"), entry("e", "committed", scale=50.0)),
+            2,
+            "differs from its reservation in scale",
+        ),
         (chain(entry("e", "spent")), 1, "state is none of"),
     ],
 )
