@@ -74,6 +74,7 @@ def fit_additive(
     cell_share = weights / np.where(cell_total > 0, cell_total, 1.0)[:, None]
     group_share = weights / np.where(group_total > 0, group_total, 1.0)[None, :]
     means = np.zeros((cell_means.shape[0], cell_means.shape[2]))
+    # Started from 0, every sweep keeps sum_b n_b gamma_b = 0, so the constraint needs no step of its own.
     effects = np.zeros((cell_means.shape[1], cell_means.shape[2]))
     for _ in range(sweeps):
         before = means
@@ -81,9 +82,6 @@ def fit_additive(
         effects = np.einsum("cb,cbd->bd", group_share, cell_means - means[:, None, :])
         if np.abs(means - before).max(initial=0.0) <= tolerance * max(1.0, float(np.abs(means).max(initial=0.0))):
             break
-    centre = group_total @ effects / group_total.sum()
-    means = means + np.where(cell_total > 0, 1.0, 0.0)[:, None] * centre
-    effects = np.where(group_total > 0, 1.0, 0.0)[:, None] * (effects - centre)
     return means, effects
 
 

@@ -12,6 +12,7 @@ def test_directions_are_the_principal_axes_of_the_public_rows(rows):
     basis = fit_basis(public, 3)
     pca = PCA(n_components=3).fit(public.x)
     assert np.abs(basis.directions.T @ pca.components_.T) == pytest.approx(np.eye(3), abs=1e-4)
+    assert (basis.directions[np.abs(basis.directions).argmax(axis=0), [0, 1, 2]] > 0).all()  # signs are no accident
     assert basis.eigenvalues == pytest.approx(pca.explained_variance_, abs=1e-5)
     unexplained = public.x - pca.inverse_transform(pca.transform(public.x))
     assert basis.residual_sd == pytest.approx(unexplained.std(axis=0, ddof=1), abs=1e-4)

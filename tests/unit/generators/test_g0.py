@@ -112,6 +112,8 @@ def test_changing_public_settings_makes_another_query(model, reference, make_ref
         G0(reference, G0Options(latent=3, clip=3.0), TARGET),
         G0(make_reference(n=299), OPTIONS, TARGET),
         G0(make_reference(latent_batches=("north",)), OPTIONS, TARGET),
+        G0(make_reference(labels=("luminal", "basal", "normal")), OPTIONS, TARGET),
+        G0(make_reference(batches=("west", "south", "north")), OPTIONS, TARGET),
         G0(reference, OPTIONS, PrivacyTarget(1.0, 1e-5)),
     ):
         assert [public_part(query) for query in other.queries()] != base
@@ -203,7 +205,9 @@ def test_cells_below_the_floor_are_named(model, rows, ask_exactly):
 
 def test_sampled_moments_match_the_fitted_model(model, rows, ask_exactly):
     """40,000 rows: each of about 140 figures within 5 standard errors, false alarm below 1e-4."""
-    state = model.fit(model.measure(ask_exactly(rows(3000, 13))))
+    fitted = model.fit(model.measure(ask_exactly(rows(3000, 13))))
+    root = np.array([[1.2, 0, 0, 0], [0.8, 0.5, 0, 0], [-0.3, 0.6, 0.7, 0], [0.9, -0.4, 0.2, 0.6]])
+    state = replace(fitted, arrays={**fitted.arrays, "covariance": root @ root.T})  # far from a multiple of I
     a = state.arrays
     table = g0.sample(state, rows=40_000, seed=5)
     cell = 2 * table.label + table.event
@@ -222,6 +226,10 @@ def test_sampled_moments_match_the_fitted_model(model, rows, ask_exactly):
         assert abs(np.log(part.time).mean() - mu) < 5 * sd / math.sqrt(n)
         assert stats.kstest(np.log(part.time), "norm", args=(mu, sd)).pvalue > 1e-5
     centred = table.x - a["mean"] - a["cell_means"][cell, :-1] @ lift
+    tau = (np.log(table.time) - log_time_mean) / log_time_sd - a["cell_means"][cell, -1]
+    with_time = a["covariance"][-1, :-1] @ lift
+    spread = np.sqrt(np.diag(expected) * a["covariance"][-1, -1])
+    assert np.all(np.abs(tau @ centred / 40_000 - with_time) < 5 * math.sqrt(2) * spread / 200)
     scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
     assert np.all(np.abs(centred.T @ centred / 40_000 - expected) < 5 * math.sqrt(2) * scale / 200)
 
@@ -269,10 +277,17 @@ def test_sampling_is_deterministic_in_the_seed(model, releases):
 @settings(deadline=None, max_examples=25)
 @given(epsilon=st.floats(1e-3, 50.0), n=st.integers(0, 60), seed=st.integers(0, 1000))
 def test_any_budget_and_size_give_a_finite_table(reference, rows, ask_noisily, epsilon, n, seed):
-    """At epsilon = .001 the means are pure noise of hundreds of units; the table must still be finite and positive."""
     g = G0(reference, OPTIONS, PrivacyTarget(epsilon, 1e-5))
     table = g0.sample(g.fit(g.measure(ask_noisily(rows(60, 1).take(slice(n)), seed))), rows=20, seed=seed)
     assert np.isfinite(table.x).all()
+    assert np.isfinite(table.time).all()
+    assert (table.time > 0).all()
+
+
+def test_a_mean_of_pure_noise_overflows_no_time(model, releases):
+    state = model.fit(releases)
+    noisy = replace(state, arrays={**state.arrays, "cell_means": np.array([[1e5] * 4, [-1e5] * 4] * 3)})
+    table = g0.sample(noisy, rows=100, seed=0)
     assert np.isfinite(table.time).all()
     assert (table.time > 0).all()
 
