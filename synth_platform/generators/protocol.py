@@ -41,6 +41,15 @@ class GeneratorState:
     seeded: bool = False
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What a generator got to know of private rows: releases, each with its ledger entry, and the purposes of accesses
+    that have none. `unledgered` is empty for an honest generator; anything in it makes the formal status ABSENT."""
+
+    releases: tuple[StatisticRelease, ...]
+    unledgered: tuple[str, ...] = ()
+
+
 class DPGenerator(Protocol):
     """A generator that sees public rows and statistic releases, never the private table."""
 

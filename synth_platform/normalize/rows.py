@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -79,3 +80,17 @@ def concatenate(parts: Sequence[EncodedRows]) -> EncodedRows:
         split=np.concatenate([part.split for part in parts]),
         key=np.concatenate([part.key for part in parts]),
     )
+
+
+def content_digest(rows: EncodedRows) -> bytes:
+    """SHA-256 of what a statistic may depend on: features and every row's values, whatever the order of rows.
+
+    Keys are left out: re-issuing opaque tokens, or reading the same patients in another order, is the same cohort and
+    must find the statistics that were paid for.
+    """
+    columns = np.column_stack([rows.x, rows.label, rows.event, rows.time, rows.batch]).astype("<f8") + 0.0
+    cells = sorted(row.tobytes() + str(split).encode() for row, split in zip(columns, rows.split, strict=True))
+    digest = hashlib.sha256("\n".join(rows.features).encode())
+    for cell in cells:
+        digest.update(hashlib.sha256(cell).digest())
+    return digest.digest()

@@ -1,0 +1,89 @@
+"""Stage `normalized`: private rows in model space. The matrix stays closed; batch correction is for the real arm only."""
+
+import dagster as dg
+
+from assets.metadata import CODE_VERSION
+from assets.partitions import omics_cohorts
+from checks.descriptions import describe_correction, describe_rows
+from checks.schema import schema_check, schema_check_spec
+from resources.cohorts import CohortRegistry
+from resources.home import HomeResource
+from resources.private import stored_rows
+from synth_platform.normalize.closed import encode_closed
+from synth_platform.normalize.real_arm import correct_real_arm
+from synth_platform.normalize.reference import PublicReference
+from synth_platform.privacy.private_table import PrivateTable
+
+MATRIX = dg.AssetKey(["normalized", "matrix"])
+CORRECTION = dg.AssetKey(["normalized", "batch_correction"])
+CORRECTED = dg.AssetKey(["normalized", "batch_corrected"])
+
+
+@dg.asset(
+    key=MATRIX,
+    group_name="normalized",
+    partitions_def=omics_cohorts,
+    code_version=CODE_VERSION,
+    ins={
+        "reference": dg.AssetIn(key=["public", "reference"]),
+        **{name: dg.AssetIn(key=["cohort", name]) for name in ("manifest", "expression", "methylation", "clinical")},
+    },
+    check_specs=[schema_check_spec(MATRIX, omics_cohorts)],
+)
+def normalized_matrix(
+    context: dg.AssetExecutionContext,
+    home: HomeResource,
+    reference: PublicReference,
+    manifest: PrivateTable,
+    expression: PrivateTable,
+    methylation: PrivateTable,
+    clinical: PrivateTable,
+):
+    """L0 and L1 of the private rows: within-row maps on a closed table, so no ledger entry (8-1 §1.2)."""
+    tables = {"manifest": manifest, "expression": expression, "methylation": methylation, "clinical": clinical}
+    matrix = encode_closed(tables, reference)
+    described = describe_rows(stored_rows(matrix), reference)
+    return dg.MaterializeResult(
+        value=matrix,
+        metadata={"features": len(reference.rows.features), "private_access": "within-row maps only"},
+        check_results=[schema_check(described, MATRIX, home.validations(context, MATRIX))],
+    )
+
+
+@dg.multi_asset(
+    name="real_arm",
+    partitions_def=omics_cohorts,
+    ins={"reference": dg.AssetIn(key=["public", "reference"]), "matrix": dg.AssetIn(key=MATRIX)},
+    outs={
+        "correction": dg.AssetOut(key=CORRECTION, group_name="normalized", code_version=CODE_VERSION),
+        "corrected": dg.AssetOut(key=CORRECTED, group_name="normalized", code_version=CODE_VERSION),
+    },
+    check_specs=[schema_check_spec(CORRECTION, omics_cohorts), schema_check_spec(CORRECTED, omics_cohorts)],
+)
+def real_arm(
+    context: dg.AssetExecutionContext,
+    registry: CohortRegistry,
+    home: HomeResource,
+    reference: PublicReference,
+    matrix: PrivateTable,
+):
+    """Batch correction fitted on the training split, for gates and controls (8-1 §1.2 L2a); never on the DP path."""
+    spec = registry.spec(context.partition_key)
+    correction, corrected = correct_real_arm(matrix.open_for_gate("real arm: batch correction"), reference, spec)
+    access = {"private_access": "opened for gates, restricted zone; its result cannot be measured again"}
+    yield dg.MaterializeResult(
+        asset_key=CORRECTION,
+        value=correction,
+        metadata=access,
+        check_results=[
+            schema_check(describe_correction(correction), CORRECTION, home.validations(context, CORRECTION))
+        ],
+    )
+    yield dg.MaterializeResult(
+        asset_key=CORRECTED,
+        value=corrected,
+        metadata=access,
+        check_results=[
+            schema_check(describe_rows(corrected, reference), CORRECTED, home.validations(context, CORRECTED))
+        ],
+    )

@@ -1,0 +1,22 @@
+"""Partitions: one per cohort, and cohort x plan for everything that depends on a privacy target."""
+
+import dagster as dg
+
+OMICS_COHORT = "omics_cohort"
+PLAN = "plan"
+
+omics_cohorts = dg.DynamicPartitionsDefinition(name=OMICS_COHORT)
+plans = dg.DynamicPartitionsDefinition(name=PLAN)
+cohort_plans = dg.MultiPartitionsDefinition({"cohort": omics_cohorts, "plan": plans})
+
+
+def cohort_of(context: dg.AssetExecutionContext) -> str:
+    """The cohort name of the running partition, whether or not it has a plan dimension."""
+    key = context.partition_key
+    return key.keys_by_dimension["cohort"] if isinstance(key, dg.MultiPartitionKey) else key
+
+
+def plan_of(context: dg.AssetExecutionContext) -> str | None:
+    """The plan key of the running partition; None for what is partitioned by cohort alone."""
+    key = context.partition_key
+    return key.keys_by_dimension["plan"] if isinstance(key, dg.MultiPartitionKey) else None

@@ -1,0 +1,124 @@
+"""Releases: the only assets that write outside the restricted zone, after everything was looked at once more."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+import polars as pl
+
+from assets.metadata import CODE_VERSION, ledger_table
+from assets.partitions import cohort_of, cohort_plans, plan_of
+from checks.schema import SCHEMA
+from checks.verdicts import ELIGIBLE, VERDICT
+from resources.cohorts import CohortRegistry
+from resources.evaluations import stale_or_failed
+from resources.home import HomeResource
+from resources.ledger import LedgerResource
+from synth_platform.contract.cohort_spec import DP_GENERATORS, GeneratorCode
+from synth_platform.evaluation.gates import GATES
+from synth_platform.generators.protocol import GeneratorState
+from synth_platform.normalize.replicates import native_table
+from synth_platform.release.assess import assess
+from synth_platform.release.package import verify_package, write_package
+
+
+def required_checks(code: GeneratorCode) -> list[dg.AssetCheckKey]:
+    """Checks that must have passed for the latest materialisation of what a release rests on."""
+    gates = [gate.name for gate in GATES]
+    schema = [dg.AssetCheckKey(dg.AssetKey(["statistics", code]), SCHEMA)]
+    schema += [
+        dg.AssetCheckKey(dg.AssetKey([code, artefact]), SCHEMA)
+        for artefact in ("checkpoint", "synthetic", *gates, "decision")
+    ]
+    verdicts = [dg.AssetCheckKey(dg.AssetKey([code, gate]), VERDICT) for gate in gates]
+    return [*schema, *verdicts, dg.AssetCheckKey(dg.AssetKey([code, "decision"]), ELIGIBLE)]
+
+
+def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
+    """`<code>/release`: the package of an eligible table; a blocked one materialises nothing."""
+    key = dg.AssetKey([code, "release"])
+    gates = ("utility_gate", "closest_record_gate", "membership_gate")
+
+    @dg.asset(
+        key=key,
+        group_name=code,
+        partitions_def=cohort_plans,
+        code_version=CODE_VERSION,
+        output_required=False,
+        ins={
+            "tables": dg.AssetIn(key=[code, "synthetic"]),
+            "state": dg.AssetIn(key=[code, "checkpoint"]),
+            "decision": dg.AssetIn(key=[code, "decision"]),
+            **{gate: dg.AssetIn(key=[code, gate]) for gate in gates},
+        },
+        description="The release package. Written only if the decision, all checks and the ledger agree that it may be.",
+    )
+    def release(
+        context: dg.AssetExecutionContext,
+        registry: CohortRegistry,
+        ledger: LedgerResource,
+        home: HomeResource,
+        tables: pl.DataFrame,
+        state: GeneratorState,
+        decision: Mapping[str, Any],
+        utility_gate: Mapping[str, Any],
+        closest_record_gate: Mapping[str, Any],
+        membership_gate: Mapping[str, Any],
+    ):
+        if decision["decision"] == "BLOCKED":
+            context.log.warning(f"{code} is BLOCKED, nothing is released: {', '.join(decision['reasons'])}")
+            return
+        problems = stale_or_failed(context.instance, required_checks(code), context.partition_key)
+        if problems:
+            raise dg.Failure(f"checks stand in the way of the release: {'; '.join(problems)}", allow_retries=False)
+        spec, plan = registry.spec(cohort_of(context)), plan_of(context)
+        book = ledger.ledger()
+        again = assess(
+            spec=spec,
+            code=code,
+            plan_key=plan,
+            tables=tables,
+            state=state,
+            utility=utility_gate,
+            closest_record=closest_record_gate,
+            membership=membership_gate,
+            ledger=book,
+            store=ledger.store(),
+        ).as_dict()
+        if again != decision:
+            raise dg.Failure(
+                f"the decision on {code} no longer follows from its artefacts and the ledger; materialise it again",
+                allow_retries=False,
+            )
+        entries = ledger.rows(decision["ledger"]["entries"])
+        package = write_package(
+            home.paths.released,
+            name=f"{spec.name}-{code}-{plan}",
+            spec=spec,
+            table=native_table(tables, spec.synthetic.seeds[0]),
+            decision=decision,
+            ledger_table=entries,
+        )
+        verify_package(package)
+        yield dg.MaterializeResult(
+            value={"package": package.name, "decision": decision["decision"]},
+            metadata={
+                "package": dg.MetadataValue.path(str(package)),
+                "package_name": package.name,
+                "published_zone": "released",
+                "decision": decision["decision"],
+                "notes": decision["notes"],
+                "epsilon_rdp": decision["ledger"]["epsilon_rdp"],
+                "epsilon_tight": decision["ledger"]["epsilon_pld"],
+                "delta": decision["delta"],
+                "mu": decision["mu"],
+                "ledger_head": book.head_hash(),
+                "ledger_entries": decision["ledger"]["entries"],
+                "ledger": ledger_table(entries),
+            },
+        )
+
+    return release
+
+
+release_assets = [release_asset(code) for code in DP_GENERATORS]

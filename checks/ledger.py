@@ -1,0 +1,64 @@
+"""Reconciling the event log with the ledger: Dagster's metadata is never the authority on what was spent."""
+
+import warnings
+
+import dagster as dg
+
+from resources.evaluations import latest_metadata
+from resources.ledger import LedgerResource
+from synth_platform.contract.cohort_spec import DP_GENERATORS
+
+
+def reconciliation_check(code: str, partitions: dg.PartitionsDefinition[str]) -> dg.AssetChecksDefinition:
+    """`statistics/<code>` names exactly entries that the ledger holds, committed, under this cohort."""
+    asset = dg.AssetKey(["statistics", code])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+
+        @dg.asset_check(
+            asset=asset,
+            name="ledger_reconciled",
+            partitions_def=partitions,
+            description="Every ledger entry named in the metadata is committed in a ledger that verifies.",
+        )
+        def reconciled(context: dg.AssetCheckExecutionContext, ledger: LedgerResource) -> dg.AssetCheckResult:
+            problems = unreconciled(context.instance, asset, context.partition_key, ledger)
+            return dg.AssetCheckResult(
+                passed=not problems,
+                description="; ".join(problems) or "The event log and the ledger agree.",
+                metadata={"ledger_head": ledger.ledger().head_hash()},
+            )
+
+    return reconciled
+
+
+def unreconciled(instance: dg.DagsterInstance, asset: dg.AssetKey, partition: str, ledger: LedgerResource) -> list[str]:
+    """What the latest materialisation's metadata claims and the ledger does not hold; empty when they agree."""
+    report = ledger.ledger().verify()
+    if not report.ok:
+        return ["the ledger does not verify: run `synth ledger verify`"]
+    latest = latest_metadata(instance, asset, partition)
+    if latest is None:
+        return ["the asset was never materialised for this partition"]
+    metadata = latest[1]
+    claimed = set(metadata["ledger_entries"].value) if "ledger_entries" in metadata else set()
+    held = {entry.entry_id: entry for entry in ledger.ledger().entries()}
+    cohort = partition.split("|", maxsplit=1)[0]
+    return [
+        *(f"entry {entry} is not in the ledger" for entry in sorted(claimed - held.keys())),
+        *(
+            f"entry {entry} is not committed"
+            for entry in sorted(claimed & held.keys())
+            if held[entry].state != "committed"
+        ),
+        *(
+            f"entry {entry} is of another cohort"
+            for entry in sorted(claimed & held.keys())
+            if held[entry].cohort != cohort
+        ),
+    ]
+
+
+def ledger_checks(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetChecksDefinition]:
+    """One reconciliation per statistics asset."""
+    return [reconciliation_check(code, partitions) for code in DP_GENERATORS]

@@ -1,0 +1,52 @@
+"""What the event log says of an asset partition right now: its latest materialisation and the checks that belong to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import dagster as dg
+
+HISTORY = 200
+
+
+def latest_metadata(
+    instance: dg.DagsterInstance, asset: dg.AssetKey, partition: str
+) -> tuple[int, Mapping[str, dg.MetadataValue[Any]]] | None:
+    """Storage id and metadata of the latest materialisation; None if there is none."""
+    records = instance.fetch_materializations(
+        dg.AssetRecordsFilter(asset_key=asset, asset_partitions=[partition]), limit=1
+    ).records
+    if not records or records[0].asset_materialization is None:
+        return None
+    return records[0].storage_id, records[0].asset_materialization.metadata
+
+
+def stale_or_failed(instance: dg.DagsterInstance, checks: Iterable[dg.AssetCheckKey], partition: str) -> list[str]:
+    """Checks that are not passed *for the latest materialisation* of their asset partition, each with the reason.
+
+    A blocking check stops only what runs after it in the same run; whoever releases has to look at the log itself.
+    """
+    problems = []
+    for check in checks:
+        name = f"{check.asset_key.to_user_string()}: {check.name}"
+        latest = latest_metadata(instance, check.asset_key, partition)
+        if latest is None:
+            problems.append(f"{name}: the asset was never materialised")
+            continue
+        history = instance.event_log_storage.get_asset_check_execution_history(check, limit=HISTORY)
+        verdicts = [
+            record.event.dagster_event.asset_check_evaluation_data.passed
+            for record in history
+            if record.event is not None
+            and record.event.dagster_event is not None
+            and record.event.dagster_event.event_type_value == "ASSET_CHECK_EVALUATION"
+            and (target := record.event.dagster_event.asset_check_evaluation_data.target_materialization_data)
+            is not None
+            and target.storage_id == latest[0]
+        ]
+        if not verdicts:
+            problems.append(f"{name}: not evaluated for the latest materialisation")
+        elif not verdicts[0]:
+            problems.append(f"{name}: failed")
+    return problems

@@ -1,0 +1,58 @@
+"""The ledger, its curator and the source of noise, as assets see them."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import dagster as dg
+
+from resources.home import HomeResource
+from synth_platform.contract.cohort_spec import CohortSpec
+from synth_platform.privacy.curator import Curator
+from synth_platform.privacy.ledger import Ledger
+from synth_platform.privacy.noise import CryptographicNoise, NoiseSource, SeededNoise
+from synth_platform.privacy.statistic_store import StatisticStore
+
+
+class NoiseResource(dg.ConfigurableResource[None]):
+    """Where noise comes from. A seeded source is for tests: what it draws can never be released."""
+
+    source: Literal["cryptographic", "seeded"] = "cryptographic"
+    seed: int = 0
+
+    def draw_from(self) -> NoiseSource:
+        """The source of this run."""
+        return CryptographicNoise() if self.source == "cryptographic" else SeededNoise(self.seed)
+
+
+class LedgerResource(dg.ConfigurableResource[None]):
+    """The privacy ledger at `url`, with the store of what it paid for."""
+
+    url: str
+    home: HomeResource
+    noise: NoiseResource
+
+    def ledger(self) -> Ledger:
+        """The ledger itself."""
+        return Ledger(self.url)
+
+    def rows(self, entry_ids: Sequence[str]) -> list[dict[str, Any]]:
+        """Rows of the chain that belong to the given entries, JSON-ready, for metadata and packages."""
+        wanted = set(entry_ids)
+        return [row for row in self.ledger().table() if row["entry_id"] in wanted]
+
+    def store(self) -> StatisticStore:
+        """Stored statistic releases."""
+        return StatisticStore(self.home.paths.restricted / "statistic_releases")
+
+    def curator(self, spec: CohortSpec, *, run_id: str) -> Curator:
+        """The curator of one cohort; gives its privacy domain the registered cap on first use."""
+        ledger, budget = self.ledger(), spec.privacy.budget
+        ledger.set_budget(spec.privacy.domain, budget.epsilon, budget.delta)
+        return Curator(
+            ledger,
+            self.store(),
+            self.noise.draw_from(),
+            domain=spec.privacy.domain,
+            cohort=spec.name,
+            run_id=run_id,
+        )

@@ -1,0 +1,39 @@
+"""Closing private frames and rows under the home's key; the one place outside `privacy` that may open them again."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import polars as pl
+
+from resources.home import HomeResource
+from synth_platform.normalize.rows import EncodedRows, content_digest
+from synth_platform.privacy.fingerprint import FingerprintKey, load_or_create_key
+from synth_platform.privacy.private_table import PrivateTable
+from synth_platform.privacy.restricted import restricted_rows, seal
+
+
+def frame_digest(frame: pl.DataFrame) -> bytes:
+    """Digest of a frame's schema and cells, in row order."""
+    digest = hashlib.sha256(repr(list(frame.schema.items())).encode())
+    digest.update(frame.hash_rows(seed=1, seed_1=2, seed_2=3, seed_3=4).to_numpy().tobytes())
+    return digest.digest()
+
+
+def fingerprint_key(home: HomeResource) -> FingerprintKey:
+    """The key under which this home names private content."""
+    return load_or_create_key(home.paths.root / "restricted" / "fingerprint.key")
+
+
+def close(value: pl.DataFrame | EncodedRows, key: FingerprintKey) -> PrivateTable[Any]:
+    """A closed table of a frame or of encoded rows."""
+    if isinstance(value, pl.DataFrame):
+        return seal(value, key=key, digest=frame_digest)
+    return seal(value, key=key, digest=content_digest)
+
+
+def stored_rows(table: PrivateTable[Any]) -> pl.DataFrame | EncodedRows:
+    """What a closed table holds, for storing it in the restricted zone and for its schema check."""
+    rows: pl.DataFrame | EncodedRows = restricted_rows(table)
+    return rows

@@ -1,0 +1,90 @@
+"""`synth cohort add | list | check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from resources.cohorts import CohortRegistry
+from synth_platform.cli.app import BAD_INPUT, Json, app, bad_input, console, existing_folder, home, print_json
+from synth_platform.contract.cohort_spec import load_cohort_spec
+from synth_platform.contract.validate import select_registered, validate
+from synth_platform.sources.read import read_cohort
+from synth_platform.sources.tables import SourceError
+
+cohorts = typer.Typer(no_args_is_help=True, help="Register cohorts and hold their files to the contract.")
+app.add_typer(cohorts, name="cohort")
+Folder = Annotated[Path, typer.Argument(help="A folder with a cohort.yaml in it.", metavar="PATH")]
+
+
+@cohorts.command("add")
+def add(path: Folder) -> None:
+    """Register a cohort; it can then be run here and from the Dagster UI."""
+    from synth_platform.cli.runner import Runner
+
+    with bad_input():
+        runner = Runner(home(), console())
+        spec = runner.registry.add(existing_folder(path))
+        runner.add_cohort(spec)
+    typer.echo(
+        f"registered {spec.name} ({spec.title}); privacy domain {spec.privacy.domain}; run it: synth run {spec.name}"
+    )
+
+
+@cohorts.command("list")
+def list_cohorts(as_json: Json = False) -> None:
+    """Every registered cohort."""
+    registry = CohortRegistry(path=str(home().cohorts))
+    with bad_input():
+        specs = [(registry.spec(name), folder) for name, folder in sorted(registry.folders().items())]
+    if as_json:
+        print_json(
+            [
+                {
+                    "cohort": spec.name,
+                    "title": spec.title,
+                    "domain": spec.privacy.domain,
+                    "plans": {key: plan.model_dump() for key, plan in spec.plans.items()},
+                    "generators": list(spec.generators),
+                    "folder": str(folder),
+                }
+                for spec, folder in specs
+            ]
+        )
+        return
+    table = Table("cohort", "title", "privacy domain", "plans", "generators", "folder")
+    for spec, folder in specs:
+        table.add_row(
+            spec.name, spec.title, spec.privacy.domain, " ".join(spec.plans), " ".join(spec.generators), str(folder)
+        )
+    console().print(table if specs else "no cohort registered; add one with: synth cohort add FOLDER")
+
+
+@cohorts.command("check")
+def check(path: Folder, as_json: Json = False) -> None:
+    """Read a cohort's files and hold them to the contract, without storing anything."""
+    with bad_input():
+        folder = existing_folder(path)
+        spec = load_cohort_spec(folder / "cohort.yaml")
+        try:
+            report = validate(select_registered(read_cohort(spec, folder), spec), spec)
+        except SourceError as error:
+            raise FileNotFoundError(str(error)) from error
+    findings = [{"code": r.code, "table": r.table, "column": r.column, "count": r.count} for r in report.rejections]
+    if as_json:
+        print_json({"cohort": spec.name, "accepted": not report.cohort_rejected, "rejections": findings})
+    else:
+        table = Table("code", "table", "column", "count")
+        for finding in findings:
+            table.add_row(*(str(value) for value in finding.values()))
+        if findings:
+            console().print(table)
+        verdict = "rejected" if report.cohort_rejected else "accepted"
+        typer.echo(
+            f"{spec.name}: {verdict}; {report.rejected_rows} row(s) set aside, {spec.allowed_rejected_rows} allowed"
+        )
+    if report.cohort_rejected:
+        raise typer.Exit(BAD_INPUT)

@@ -1,0 +1,173 @@
+"""`synth run`, `synth decisions`, `synth lineage`, `synth demo`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+
+import dagster as dg
+import typer
+from rich.tree import Tree
+
+from resources.artefacts import CONTENT, read_artefact
+from resources.cohorts import CohortRegistry
+from resources.home import HomeResource, SynthHome
+from resources.private import fingerprint_key
+from synth_platform.cli.app import VERDICT_FAILED, Json, app, bad_input, console, fail, home, print_json
+from synth_platform.cli.lineage import Node, trace
+from synth_platform.cli.table import decision_table
+from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, CohortSpecError, GeneratorCode
+
+if TYPE_CHECKING:
+    from synth_platform.cli.runner import Outcome
+
+BUNDLED = Path(__file__).resolve().parents[2] / "cohorts"
+Cohort = Annotated[str, typer.Argument(help="A registered cohort's name.")]
+
+
+@app.command()
+def run(
+    cohort: Cohort,
+    generator: Annotated[list[str] | None, typer.Option(help="One generator; may be given several times.")] = None,
+    epsilon: Annotated[float | None, typer.Option(min=0, help="One ε at the domain's δ, instead of the plans.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Take a cohort from its files to judged, ledgered releases. Exit code 1 if no table of a DP generator is eligible."""
+    from synth_platform.cli.runner import Runner
+
+    with bad_input():
+        runner = Runner(home(), console())
+        spec = runner.registry.spec(cohort)
+        chosen = _generators(spec, generator)
+        plans = list(spec.plans) if epsilon is None else [_plan_key(spec, epsilon)]
+        runner.add_cohort(spec)
+        outcomes = runner.run(spec, plans, chosen)
+    _report_failures(outcomes)
+    decisions = [
+        d for d in read_decisions(home(), [spec.name]) if d["generator"] in chosen and d["plan"] in (None, *plans)
+    ]
+    if as_json:
+        print_json(decisions)
+    else:
+        console().print(decision_table(decisions))
+    mechanisms = [d for d in decisions if d["generator"] in DP_GENERATORS]
+    if mechanisms and all(d["decision"] == "BLOCKED" for d in mechanisms):
+        raise typer.Exit(VERDICT_FAILED)
+
+
+@app.command()
+def decisions(as_json: Json = False) -> None:
+    """Every release decision so far, with figures: for the restricted zone."""
+    place = home()
+    with bad_input():
+        found = read_decisions(place, sorted(CohortRegistry(path=str(place.cohorts)).folders()))
+    if as_json:
+        print_json(found)
+    else:
+        console().print(decision_table(found) if found else "no decision yet; run a cohort first: synth run COHORT")
+
+
+@app.command()
+def lineage(
+    release: Annotated[str, typer.Argument(help="A package name such as virtual-G0A-eps1.")], as_json: Json = False
+) -> None:
+    """Everything behind a release: artefacts, fingerprints, ledger entries."""
+    from synth_platform.definitions import build_definitions
+
+    place = home()
+    parts = release.split("-", 2)
+    if len(parts) != 3 or not (place.released / release).is_dir():
+        known = sorted(path.name for path in place.released.iterdir() if path.is_dir())
+        fail(f"no release {release!r}; releases are {', '.join(known) or 'none yet'}")
+    cohort, code, plan = parts
+    graph = build_definitions().resolve_asset_graph()
+    node = trace(place.instance(), graph, dg.AssetKey([code, "release"]), cohort, plan)
+    if as_json:
+        print_json(node.as_dict())
+    else:
+        console().print(_tree(node, set()))
+
+
+@app.command()
+def demo() -> None:
+    """Run the bundled cohorts, all controls and both generators, and show what was decided."""
+    from synth_platform.cli.runner import Runner
+
+    started = time.monotonic()
+    place, screen = home(), console()
+    runner = Runner(place, screen)
+    outcomes: list[Outcome] = []
+    specs = []
+    with bad_input():
+        for folder in sorted(BUNDLED.glob("*/cohort.yaml"), reverse=True):
+            spec = runner.registry.add(folder.parent)
+            specs.append(spec)
+            screen.print(f"[bold]{spec.name}[/bold]: {spec.title}", highlight=False)
+            runner.add_cohort(spec)
+            outcomes += runner.run(spec, list(spec.plans), spec.generators)
+    _report_failures(outcomes)
+    found = read_decisions(place, [spec.name for spec in specs])
+    screen.print(decision_table(found))
+    screen.print(
+        f"{sum(o.assets for o in outcomes)} assets in {time.monotonic() - started:.0f} s. "
+        f"Releases: {place.released}\n"
+        "Look around: make ui (materialise, re-run), make governance (read-only), synth decisions --json, "
+        "synth ledger budget, synth lineage RELEASE",
+        highlight=False,
+    )
+
+
+def read_decisions(place: SynthHome, cohorts: list[str]) -> list[dict[str, Any]]:
+    """Stored decision documents, by cohort, controls first."""
+    key = fingerprint_key(HomeResource(root=str(place.root)))
+    codes = sorted(get_args(GeneratorCode), key=lambda code: (code in DP_GENERATORS, code))
+    found = []
+    for cohort in cohorts:
+        for code in codes:
+            folder = place.artefact(dg.AssetKey([code, "decision"]), cohort)
+            folders = [folder] if code not in DP_GENERATORS else sorted(folder.iterdir()) if folder.exists() else []
+            found += [cast(dict[str, Any], read_artefact(f, key)) for f in folders if (f / CONTENT).exists()]
+    return found
+
+
+def _generators(spec: CohortSpec, wanted: list[str] | None) -> list[GeneratorCode]:
+    unknown = set(wanted or []) - set(spec.generators)
+    if unknown:
+        raise CohortSpecError(
+            f"cohort {spec.name!r} does not register {', '.join(sorted(unknown))}; "
+            f"it registers {', '.join(spec.generators)}"
+        )
+    return [code for code in spec.generators if wanted is None or code in wanted]
+
+
+def _plan_key(spec: CohortSpec, epsilon: float) -> str:
+    same = [
+        key for key, plan in spec.plans.items() if plan.epsilon == epsilon and plan.delta == spec.privacy.budget.delta
+    ]
+    key = same[0] if same else f"eps{epsilon:.6f}".rstrip("0").rstrip(".")
+    spec.plan(key)
+    return key
+
+
+def _report_failures(outcomes: list[Outcome]) -> None:
+    for outcome in outcomes:
+        if outcome.failure is not None:
+            fail(f"{outcome.partition}: {outcome.failure}", _exit_code(outcome.failure))
+
+
+def _exit_code(failure: str) -> int:
+    return VERDICT_FAILED if "BudgetExceeded" in failure else 2
+
+
+def _tree(node: Node, seen: set[str]) -> Tree:
+    mark = f"{node.fingerprint[:16]}" if node.fingerprint else "not materialised"
+    entries = f"  ledger: {', '.join(node.ledger_entries)}" if node.ledger_entries else ""
+    tree = Tree(f"{node.asset}  [dim]{node.partition}  {mark}[/dim]{entries}", highlight=False)
+    for child in node.inputs:
+        if child.asset in seen:
+            tree.add(f"[dim]{child.asset} (above)[/dim]")
+        else:
+            seen.add(child.asset)
+            tree.children.append(_tree(child, seen))
+    return tree

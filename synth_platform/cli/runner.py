@@ -1,0 +1,110 @@
+"""Running jobs in this process, with progress that people can read."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+from rich.console import Console
+
+from assets.partitions import OMICS_COHORT, PLAN
+from resources.cohorts import CohortRegistry
+from resources.home import SynthHome
+from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS, CohortSpec, GeneratorCode
+from synth_platform.definitions import COHORT_JOB, PLAN_JOB, SHARED_STAGES, build_definitions
+
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one job went: the failed step's message, or None."""
+
+    partition: str
+    seconds: float
+    assets: int
+    failure: str | None
+
+
+class Runner:
+    """Materialises cohorts in this process against the home's own Dagster instance, as the UI's buttons would."""
+
+    def __init__(self, home: SynthHome, console: Console) -> None:
+        self._home = home.prepare()
+        self._console = console
+        self._instance = home.instance()
+        self._definitions = build_definitions()
+        self.registry = CohortRegistry(path=str(home.cohorts))
+
+    def run(self, spec: CohortSpec, plans: Sequence[str], generators: Sequence[GeneratorCode]) -> list[Outcome]:
+        """Shared stages and controls of a cohort, then every plan with the chosen DP generators; stops at a failure."""
+        controls = [code for code in generators if code in CONTROLS]
+        outcomes = [self._job(COHORT_JOB, spec.name, [*SHARED_STAGES, *controls], [])]
+        mechanisms = [code for code in generators if code in DP_GENERATORS]
+        for plan in plans if mechanisms else ():
+            if outcomes[-1].failure is not None:
+                break
+            spec.plan(plan)
+            self._instance.add_dynamic_partitions(PLAN, [plan])
+            partition = dg.MultiPartitionKey({"cohort": spec.name, "plan": plan})
+            outcomes.append(
+                self._job(PLAN_JOB, partition, mechanisms, [dg.AssetKey(["statistics", m]) for m in mechanisms])
+            )
+        return outcomes
+
+    def add_cohort(self, spec: CohortSpec) -> None:
+        """Make the cohort and its plans selectable in the UI."""
+        self._instance.add_dynamic_partitions(OMICS_COHORT, [spec.name])
+        self._instance.add_dynamic_partitions(PLAN, list(spec.plans))
+
+    def _job(self, name: str, partition: str, groups: Sequence[str], also: Sequence[dg.AssetKey]) -> Outcome:
+        job = self._definitions.resolve_job_def(name)
+        graph = self._definitions.resolve_asset_graph()
+        chosen = [
+            key for key in job.asset_layer.selected_asset_keys if graph.get(key).group_name in groups or key in also
+        ]
+        run_id, started, done = str(uuid.uuid4()), time.monotonic(), 0
+        seen: set[str] = set()
+
+        def show(entry: dg.EventLogEntry) -> None:
+            nonlocal done
+            event = entry.dagster_event
+            if event is None or event.event_type_value != "ASSET_MATERIALIZATION" or event.asset_key is None:
+                return
+            done += 1
+            stage = event.asset_key.path[0]
+            if stage not in seen:
+                seen.add(stage)
+                elapsed = time.monotonic() - started
+                self._console.print(
+                    f"  [dim]{elapsed:6.1f} s[/dim]  {partition.replace('|', ' · ')}  {stage}", highlight=False
+                )
+
+        self._instance.add_event_listener(run_id, show)
+        result = job.execute_in_process(
+            instance=self._instance,
+            partition_key=partition,
+            asset_selection=chosen,
+            run_config=QUIET,
+            run_id=run_id,
+            raise_on_error=False,
+        )
+        return Outcome(partition, time.monotonic() - started, done, None if result.success else _failure(result))
+
+
+def _failure(result: dg.ExecuteInProcessResult) -> str:
+    for event in result.all_events:
+        if event.is_step_failure:
+            error = event.step_failure_data.error
+            cause = error.cause if error is not None and error.cause is not None else error
+            return f"{event.step_key}: {cause.message.strip() if cause is not None else 'failed'}"
+    failed = [
+        e.asset_check_evaluation_data for e in result.all_events if e.event_type_value == "ASSET_CHECK_EVALUATION"
+    ]
+    blocking = [c for c in failed if not c.passed and c.blocking]
+    return (
+        "; ".join(f"{c.asset_key.to_user_string()}: check {c.check_name} failed" for c in blocking) or "the run failed"
+    )

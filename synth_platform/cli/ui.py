@@ -1,0 +1,50 @@
+"""`synth ui`: the Dagster webserver and daemon of the home, on loopback only."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from typing import Annotated
+
+import typer
+
+from resources.cohorts import CohortRegistry
+from synth_platform.cli.app import app, console, fail, home
+
+LOOPBACK = "127.0.0.1"
+
+
+@app.command()
+def ui(
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000,
+    read_only: Annotated[bool, typer.Option("--read-only", help="For governance: look, but change nothing.")] = False,
+) -> None:
+    """Open the platform in Dagster's UI (Ctrl-C stops it)."""
+    from synth_platform.cli.runner import Runner
+
+    place = home()
+    registry = CohortRegistry(path=str(place.cohorts))
+    runner = Runner(place, console())  # also migrates an empty home before two processes meet in it
+    for name in registry.folders():
+        runner.add_cohort(registry.spec(name))
+    module = ["-m", "synth_platform.definitions"]
+    web = ["-m", "dagster_webserver", "--host", LOOPBACK, "--port", str(port), *module]
+    commands = [[*web, "--read-only"] if read_only else web]
+    if not read_only:
+        commands.append(["-m", "dagster._daemon", "run", *module])
+    typer.echo(f"{'read-only ' if read_only else ''}UI: http://{LOOPBACK}:{port}   home: {place.root}   stop: Ctrl-C")
+    children = [subprocess.Popen([sys.executable, *command], env=dict(os.environ)) for command in commands]
+    signal.signal(signal.SIGTERM, lambda *_: [child.terminate() for child in children])
+    try:
+        finished = os.wait()[1]
+    except KeyboardInterrupt:
+        finished = 0
+    finally:
+        for child in children:
+            child.terminate()
+        for child in children:
+            child.wait(timeout=30)
+    if finished:
+        fail(f"the server stopped with status {os.waitstatus_to_exitcode(finished)}; is port {port} free?", 1)

@@ -1,0 +1,75 @@
+"""Assembly: assets, checks, jobs and resources of one code location. Nothing is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+from assets.cohort import cohort
+from assets.decisions import decision_assets
+from assets.gates import gate_assets
+from assets.generators import generator_assets
+from assets.normalized import normalized_matrix, real_arm
+from assets.partitions import cohort_plans
+from assets.public import public_reference
+from assets.releases import release_assets
+from assets.statistics import statistics_assets
+from checks.ledger import ledger_checks
+from checks.package import package_checks
+from resources.artefacts import RestrictedStore
+from resources.cohorts import CohortRegistry
+from resources.home import HomeResource, SynthHome
+from resources.ledger import LedgerResource, NoiseResource
+from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS
+
+SHARED_STAGES = ("cohort", "public", "normalized")
+COHORT_JOB = "judge_controls"
+PLAN_JOB = "release_plan"
+
+
+def default_resources(home: SynthHome) -> dict[str, Any]:
+    """The resources of a home on this machine."""
+    home_resource = HomeResource(root=str(home.root))
+    return {
+        "home": home_resource,
+        "registry": CohortRegistry(path=str(home.cohorts)),
+        "ledger": LedgerResource(url=home.ledger_url, home=home_resource, noise=NoiseResource()),
+        "io_manager": RestrictedStore(home=home_resource),
+    }
+
+
+def build_definitions(*, resources: Mapping[str, Any] | None = None) -> dg.Definitions:
+    """The code location; `resources` replaces defaults by name, e.g. a ledger with seeded noise in tests."""
+    return dg.Definitions(
+        assets=[
+            cohort,
+            public_reference,
+            normalized_matrix,
+            real_arm,
+            *statistics_assets,
+            *generator_assets,
+            *gate_assets,
+            *decision_assets,
+            *release_assets,
+        ],
+        asset_checks=[*ledger_checks(cohort_plans), *package_checks(cohort_plans)],
+        jobs=[
+            dg.define_asset_job(
+                COHORT_JOB,
+                selection=dg.AssetSelection.groups(*SHARED_STAGES, *CONTROLS),
+                description="Read a cohort and judge the controls on it.",
+            ),
+            dg.define_asset_job(
+                PLAN_JOB,
+                selection=dg.AssetSelection.groups("statistics", *DP_GENERATORS),
+                description="One privacy plan of a cohort: statistics, generators, gates, decisions, releases.",
+            ),
+        ],
+        resources={**default_resources(SynthHome.from_environment()), **(resources or {})},
+        executor=dg.in_process_executor,
+    )
+
+
+defs = build_definitions()
