@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from synth_platform.contract.cohort_spec import CONTROLS, G0Options
+from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS, G0Options
 from synth_platform.generators import controls, g0, registry
 from synth_platform.generators.controls import fit_control
 from synth_platform.generators.g0 import G0
@@ -21,6 +21,10 @@ def test_a_stored_state_samples_the_same_table(reference, rows, ask_noisily, tmp
         stored = registry.sample(load_state(tmp_path / code), rows=80, seed=9)
         for name in ("x", "label", "event", "time", "key"):
             assert np.array_equal(getattr(direct, name), getattr(stored, name)), (code, name)
+
+
+def test_every_registrable_generator_has_a_sampler():
+    assert set(registry.SAMPLERS) == {*DP_GENERATORS, *CONTROLS}
 
 
 def test_unknown_generators_and_empty_tables_are_refused():
