@@ -5,7 +5,6 @@ from __future__ import annotations
 from synth_platform.contract.cohort_spec import CONTROLS
 from synth_platform.generators import controls, g0
 from synth_platform.generators.g0a import sampling as g0a
-from synth_platform.generators.g0a import sampling as g0a
 from synth_platform.generators.protocol import GeneratorState, Sampler
 from synth_platform.normalize.rows import EncodedRows
 
