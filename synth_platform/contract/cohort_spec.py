@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
+from synth_platform.contract.names import forbidden_term
+
 Share = Annotated[float, Field(gt=0, lt=1)]
 EndpointName = Literal["c_index", "macro_f1", "auroc", "spearman"]
 GeneratorCode = Literal["G0", "G0A", "S_ORACLE", "S_COPY", "S_MIX", "S_MARGINAL", "S_PUBLIC"]
@@ -73,6 +75,18 @@ class Modality(Strict):
     annotation: str
     id_pattern: str | None = None
 
+    @model_validator(mode="after")
+    def _panel_is_a_set_of_ids(self) -> Modality:
+        if isinstance(self.panel, str):
+            return self
+        if not self.panel or len(set(self.panel)) != len(self.panel):
+            raise ValueError("panel: needs at least one feature id, and each one once")
+        if self.id_pattern is not None:
+            other = [feature for feature in self.panel if re.fullmatch(self.id_pattern, feature) is None]
+            if other:
+                raise ValueError(f"panel: {len(other)} id(s) do not match id_pattern, the first is {other[0]!r}")
+        return self
+
 
 class ClinicalVariable(Strict):
     """A registered clinical variable and its value rule. Bounds are inclusive, in `unit`."""
@@ -89,6 +103,13 @@ class ClinicalVariable(Strict):
 
     @model_validator(mode="after")
     def _has_its_rule(self) -> ClinicalVariable:
+        term = forbidden_term(self.name)
+        if term is not None:
+            raise ValueError(f"{self.name}: a field about {term!r} cannot be registered (8-1 §1.1)")
+        if None not in (self.minimum, self.maximum) and self.minimum > self.maximum:  # type: ignore[operator]
+            raise ValueError(f"{self.name}: minimum is above maximum")
+        if len(set(self.categories)) != len(self.categories):
+            raise ValueError(f"{self.name}: a category appears twice")
         if self.kind in ("categorical", "ordinal") and len(self.categories) < 2:
             raise ValueError(f"{self.name}: a {self.kind} variable needs at least two categories")
         if self.kind in ("continuous", "survival_time") and (self.minimum is None or self.maximum is None):
@@ -146,7 +167,7 @@ class G0AOptions(Strict):
     moment_directions: directions of the second moment; 0 keeps the public covariance within classes.
     clip_quantile:     clip norms are this quantile of the public norms.
     shares:            shares of mu^2 of counts, means, hazard and moment; the last is shared out when there is no moment.
-    null_weight:       pseudo-count of coordinates in which public and private agree; higher keeps closer to public rows.
+    null_floor:        least prior share of coordinates in which public and private agree; higher keeps closer to public.
     smoothing:         share of the residual variance that a synthetic row takes from a second public donor.
     """
 
@@ -155,7 +176,7 @@ class G0AOptions(Strict):
     moment_directions: Annotated[int, Field(ge=0)] = 0
     clip_quantile: Share = 0.5
     shares: tuple[Share, Share, Share, Share] = (0.05, 0.6, 0.25, 0.1)
-    null_weight: Annotated[float, Field(ge=0)] = 2.0
+    null_floor: Annotated[float, Field(ge=0, lt=1)] = 0.3
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.05
 
 
@@ -221,6 +242,12 @@ class CohortSpec(Strict):
             raise ValueError("endpoints: register each of c_index, macro_f1, auroc and spearman once")
         if self.expression is None and self.methylation is None:
             raise ValueError("expression, methylation: an omics cohort needs at least one matrix")
+        if len(set(self.batches)) != len(self.batches) or "REFERENCE" in self.batches:
+            raise ValueError("batches: each once, and none called REFERENCE, the condition synthetic rows stand in")
+        panels = [m.panel for m in (self.expression, self.methylation) if m and not isinstance(m.panel, str)]
+        features = [feature for panel in panels for feature in panel]
+        if len({"row_key", *variables, *features}) != 1 + len(variables) + len(features):
+            raise ValueError("panels, clinical: a feature id stands for one column of one table; give each its own")
         if set(self.latent_batches) - set(self.batches):
             raise ValueError("latent_batches: every entry must be one of batches")
         if "S_ORACLE" in self.generators and self.source.reader != "virtual":

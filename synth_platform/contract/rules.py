@@ -66,6 +66,8 @@ class ValueRule:
         return body + (" or null" if self.nullable else "")
 
 
+KEY_RULE = ValueRule("text")  # the type of row_key; its format is the business of `keys`
+
 # Sequencing gives every gene of a measured sample a number (0 is a measurement), so expression has no nulls;
 # an array probe can fail detection, so methylation has (8-1 §1.1).
 _UNIT_RULES: Mapping[str, ValueRule] = {

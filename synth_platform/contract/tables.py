@@ -147,8 +147,6 @@ def _matrix(frame: pl.DataFrame, spec: CohortSpec, name: MatrixName) -> pl.DataF
 
 def split_public(tables: CohortTables, spec: CohortSpec) -> tuple[CohortTables, CohortTables]:
     """(public, private) rows: those of the public reference split, and all others."""
-    public = tables.manifest.filter(pl.col("split") == spec.reference.split).select("row_key")
-    return (
-        tables.map(lambda _, table: table.join(public, on="row_key", how="semi", maintain_order="left")),
-        tables.map(lambda _, table: table.join(public, on="row_key", how="anti", maintain_order="left")),
-    )
+    public = of_split(tables, spec.reference.split)
+    keys = public.manifest.select("row_key")
+    return public, tables.map(lambda _, table: table.join(keys, on="row_key", how="anti", maintain_order="left"))

@@ -12,7 +12,7 @@ from synth_platform.contract.codes import Rejection, RejectionCode
 from synth_platform.contract.cohort_spec import CohortSpec, TableName
 from synth_platform.contract.columns import check_columns
 from synth_platform.contract.keys import RowFindings, check_access, check_keys, check_links, check_manifest
-from synth_platform.contract.rules import ValueRule, value_rules
+from synth_platform.contract.rules import KEY_RULE, ValueRule, value_rules
 from synth_platform.contract.tables import CohortTables, matrices
 from synth_platform.contract.values import check_values
 
@@ -66,16 +66,16 @@ def validate(tables: CohortTables, spec: CohortSpec) -> ValidationReport:
     for name, table in tables:
         found_here, usable[name] = check_columns(name, table, value_rules(spec, name))
         findings += found_here
-    tables = tables.map(lambda name, table: _texts_as_strings(table, usable[name]))
+    tables = tables.map(lambda name, table: _in_registered_types(table, usable[name]))
 
     rows = RowFindings()
-    keyed = all(table.schema.get("row_key") == pl.String for _, table in tables)
+    keyed = all("row_key" in usable[name] for name, _ in tables)
     for name, table in tables:
-        found_here, mask = check_values(name, table, usable[name])
+        found_here, mask = check_values(name, table, {c: r for c, r in usable[name].items() if r is not KEY_RULE})
         rows.rejections += found_here
         if keyed:
             rows.keys.append(table["row_key"].filter(pl.Series(mask)))
-    if keyed and usable["manifest"].keys() == value_rules(spec, "manifest").keys():
+    if keyed and value_rules(spec, "manifest").keys() <= usable["manifest"].keys():
         findings += check_access(tables.manifest, spec)
         check_keys(tables, rows)
         check_links(tables, spec, rows)
@@ -97,13 +97,14 @@ def select_registered(tables: CohortTables, spec: CohortSpec) -> CohortTables:
     """The rows whose label is one of `keep_labels`: a selection the cohort declares publicly, not a rejection.
 
     Only patients with a registered label that is not kept are left out; a missing or unknown label stays, for
-    `validate` to find. Works before validation and after it.
+    `validate` to find. Works before validation and after it; tables without the columns it needs stay as they are.
     """
     label = next(variable for variable in spec.clinical if variable.name == spec.outcome.label)
     left_out = set(label.categories) - set(spec.labels)
-    if not left_out or not {"row_key", label.name} <= set(tables.clinical.columns):
+    keyed = all(table.schema.get("row_key") == pl.String for _, table in tables)
+    if not left_out or not keyed or tables.clinical.schema.get(label.name) != pl.String:
         return tables
-    dropped = tables.clinical.filter(pl.col(label.name).cast(pl.String).is_in(left_out)).select("row_key")
+    dropped = tables.clinical.filter(pl.col(label.name).is_in(left_out)).select("row_key")
     return tables.map(lambda _, table: table.join(dropped, on="row_key", how="anti", maintain_order="left"))
 
 
@@ -130,13 +131,14 @@ def _table_findings(tables: CohortTables, spec: CohortSpec) -> list[Rejection]:
     ]
 
 
-def _texts_as_strings(table: pl.DataFrame, rules: Mapping[str, ValueRule]) -> pl.DataFrame:
-    encoded = [
-        column
+def _in_registered_types(table: pl.DataFrame, rules: Mapping[str, ValueRule]) -> pl.DataFrame:
+    """Dictionary-coded texts as plain ones, and columns of nulls alone in the type of their rule."""
+    changes = {
+        column: rules[column].dtype
         for column, dtype in table.schema.items()
-        if isinstance(dtype, pl.Categorical | pl.Enum) and (column == "row_key" or column in rules)
-    ]
-    return table.with_columns(pl.col(encoded).cast(pl.String)) if encoded else table
+        if column in rules and (isinstance(dtype, pl.Categorical | pl.Enum) or not rules[column].accepts(dtype))
+    }
+    return table.with_columns(pl.col(column).cast(dtype, strict=False) for column, dtype in changes.items())
 
 
 def _accept(tables: CohortTables, spec: CohortSpec, refused: pl.Series) -> CohortTables:
