@@ -60,7 +60,7 @@ def _accepted(sigma: float, attempts: int, words: Words) -> IntArray:
     negative = (second >> np.uint64(63)).astype(bool)
     k = (j << shift) + u
 
-    p = np.exp((j + 1) * math.log(2) - (k / sigma) ** 2 / 2 - log_bound)
+    p = _acceptance(k, j, sigma, log_bound)
     x = uniform * 2.0**-64
     error = _RELATIVE_ERROR * p + _ABSOLUTE_ERROR
     accept = x < p - error
@@ -69,6 +69,11 @@ def _accepted(sigma: float, attempts: int, words: Words) -> IntArray:
         accept[i] = _accept_exactly(exponent, int(j[i]) + 1, int(uniform[i]), words)
     accept &= ~(negative & (k == 0)) & (j < 64)  # zero has one sign only
     return np.where(negative, -k, k)[accept]
+
+
+def _acceptance(k: IntArray, j: IntArray, sigma: float, log_bound: float) -> NDArray[np.float64]:
+    """p in float64, within _RELATIVE_ERROR·p + _ABSOLUTE_ERROR of the real number."""
+    return np.exp((j + 1) * math.log(2) - (k / sigma) ** 2 / 2 - log_bound)
 
 
 def _log_bound(sigma: float, shift: int) -> float:
