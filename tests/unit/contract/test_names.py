@@ -67,7 +67,7 @@ WORDS = """
 nodes node lymph_nodes textured texture context contextual update updated candidate candidates mandate mandatory
 annotation annotations notable denoted keynote notebook filename rename enamel ornament filenames renamed tournament
 zipper zipped phonation microphone headphones symphony patient case stay subject identity caseload uuidless
-barcoded_not casein_id_level dobutamine emailed addressed rebirthed stillborn consolidated sedated accommodated antedated
+barcoded_not casein_id_level dobutamine emailed addressed rebirthed stillborn consolidated sedated antedated
 subjective_id patients_identified idcase dated age sex stage survival_days died marker batch_id row_key split dua_tag
 modality_mask source sample_type
 """
