@@ -274,7 +274,8 @@ def _matrix(codec: MatrixCodec, tables: CohortTables) -> FloatArray:
     if missing:
         raise EncodeError(f"{codec.modality}: no column {min(missing)!r}; the table must hold the whole panel")
     frame = _aligned(frame, tables.manifest["row_key"], codec.modality)
-    return np.asarray(frame.select(pl.col(codec.panel).cast(pl.Float64)).to_numpy(), dtype=np.float64)
+    cells = frame.select(pl.col(codec.panel).cast(pl.Float64))
+    return np.asarray(cells.to_numpy(order="c"), dtype=np.float64)
 
 
 def _aligned(frame: pl.DataFrame, keys: pl.Series, table: str) -> pl.DataFrame:

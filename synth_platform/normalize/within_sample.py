@@ -67,9 +67,8 @@ def reference_quantiles(public: FloatArray) -> FloatArray:
 
     Rows with missing cells contribute their own quantiles at the same p levels. ValueError if no row is observed.
     """
-    p = public.shape[1]
-    levels = (np.arange(p) + 0.5) / p
-    rows = [_quantiles(np.sort(row[~np.isnan(row)]), levels) for row in public if not np.isnan(row).all()]
+    ranks = np.arange(1, public.shape[1] + 1, dtype=np.float64)
+    rows = [_quantiles(np.sort(row[~np.isnan(row)]), ranks) for row in public if not np.isnan(row).all()]
     if not rows:
         raise ValueError("a quantile map needs at least one public row with observed values")
     return np.asarray(np.mean(rows, axis=0), dtype=np.float64)
@@ -85,11 +84,14 @@ def map_to_quantiles(values: FloatArray, reference: FloatArray) -> FloatArray:
     for target, row in zip(mapped, values, strict=True):
         observed = ~np.isnan(row)
         if observed.any():
-            ranks = rankdata(row[observed], method="average")
-            target[observed] = _quantiles(reference, (ranks - 0.5) / ranks.size)
+            target[observed] = _quantiles(reference, rankdata(row[observed], method="average"))
     return mapped
 
 
-def _quantiles(ascending: FloatArray, levels: FloatArray) -> FloatArray:
-    positions = (np.arange(ascending.size) + 0.5) / ascending.size
-    return np.asarray(np.interp(levels, positions, ascending), dtype=np.float64)
+def _quantiles(ascending: FloatArray, ranks: FloatArray) -> FloatArray:
+    """Quantiles at (rank − 1/2) / n of `ascending` [m], whose k-th value (from 0) is its (k + 1/2) / m quantile."""
+    last = ascending.size - 1
+    position = np.clip((ranks - 0.5) * (ascending.size / ranks.size) - 0.5, 0, last)
+    below = position.astype(np.int64)
+    low, high = ascending[below], ascending[np.minimum(below + 1, last)]
+    return np.asarray(low + (position - below) * (high - low), dtype=np.float64)
