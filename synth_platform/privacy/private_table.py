@@ -40,7 +40,7 @@ class Access:
     entry_id: str | None = None
 
 
-@dataclass
+@dataclass(repr=False)
 class _Contents(Generic[T]):
     rows: T
     key: FingerprintKey

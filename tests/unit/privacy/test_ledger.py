@@ -11,6 +11,8 @@ from secrets import token_hex
 import pytest
 from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent, SelfComposedDpEvent
 from dp_accounting.pld import PLDAccountant
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import DatabaseError
 
@@ -126,6 +128,31 @@ class LedgerContract:
         else:
             with pytest.raises(BudgetExceeded):
                 ledger.reserve(request(multiplier=5.0))
+
+    @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(asked=st.lists(st.tuples(st.sampled_from(["a", "b"]), st.floats(2.0, 30.0)), max_size=7))
+    def test_whatever_is_asked_in_whatever_order_the_cap_holds(
+        self, url: str, anchor: Path, asked: list[tuple[str, float]]
+    ) -> None:
+        """Accepted if and only if 8-1's closed form of everything accepted before and this one is within the cap."""
+        ledger, prefix = Ledger(url, anchor=anchor), token_hex(4)
+        spent = {"a": 0.0, "b": 0.0}
+        for domain, cap in (("a", 2.0), ("b", 1.0)):
+            ledger.set_budget(prefix + domain, cap, DELTA)
+        for domain, multiplier in asked:
+            rho = spent[domain] + 1 / (2 * multiplier**2)
+            total, cap = rho + 2 * math.sqrt(rho * math.log(1 / DELTA)), {"a": 2.0, "b": 1.0}[domain]
+            try:
+                ledger.reserve(request(domain=prefix + domain, multiplier=multiplier))
+            except BudgetExceeded:
+                assert total > cap
+            else:
+                assert total < cap + 1e-6
+                spent[domain] = rho
+        for domain, rho in spent.items():
+            figure = ledger.compose(prefix + domain, DELTA).epsilon_rdp
+            assert figure == pytest.approx(rho + 2 * math.sqrt(rho * math.log(1 / DELTA)), abs=1e-9)
+        assert ledger.verify().ok
 
     def test_domains_spend_apart(self, ledger: Ledger) -> None:
         ledger.set_budget("virtual", 3.0, DELTA)
