@@ -1,4 +1,4 @@
-"""Stage `cohort`: read a registered cohort, hold it to the contract, set public rows apart and close the private ones."""
+"""Stage `cohort`: read a cohort, hold it to the contract, set public rows apart and close the private ones."""
 
 from typing import Any
 

@@ -62,7 +62,7 @@ def decision_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         judged = assess(
             spec=registry.spec(cohort_of(context)),
             code=code,
-            plan_key=plan_of(context),
+            plan_key=plan_of(context) or None,
             tables=tables,
             state=state,
             utility=utility_gate,

@@ -1,5 +1,6 @@
 """What every asset says about itself in the Dagster UI: zone, schema, ledger entries - and never a private figure."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,10 +29,11 @@ def open_table_metadata(frame: pl.DataFrame) -> dict[str, Any]:
 LEDGER_COLUMNS: Mapping[str, str] = {
     "entry_id": "string",
     "code": "string",
-    "mechanism": "string",
+    "event": "string",
     "sensitivity": "float",
     "scale": "float",
-    "noise": "string",
+    "neighbouring": "string",
+    "noise_source": "string",
     "state": "string",
     "time": "string",
     "hash": "string",
@@ -41,5 +43,12 @@ LEDGER_COLUMNS: Mapping[str, str] = {
 def ledger_table(rows: Sequence[Mapping[str, Any]]) -> dg.MetadataValue:
     """Ledger entries as a table in the UI: code, mechanism, sensitivity, noise scale, state, time, hash."""
     schema = dg.TableSchema(columns=[dg.TableColumn(name, kind) for name, kind in LEDGER_COLUMNS.items()])
-    records = [dg.TableRecord({name: row.get(name, "") for name in LEDGER_COLUMNS}) for row in rows]
+    records = [dg.TableRecord({name: row[name] for name in LEDGER_COLUMNS} | _mechanism(row)) for row in rows]
     return dg.MetadataValue.table(records, schema)
+
+
+def _mechanism(row: Mapping[str, Any]) -> dict[str, str]:
+    """The mechanism event as people write it, e.g. "Gaussian, noise multiplier 5.25"."""
+    event = json.loads(row["event"])
+    multiplier = event.get("noise_multiplier")
+    return {"event": f"{event['type']}, noise multiplier {multiplier:.4g}" if multiplier else event["type"]}

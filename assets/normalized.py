@@ -1,4 +1,4 @@
-"""Stage `normalized`: private rows in model space. The matrix stays closed; batch correction is for the real arm only."""
+"""Stage `normalized`: private rows in model space; the matrix stays closed, batch correction is for gates only."""
 
 import dagster as dg
 

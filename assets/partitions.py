@@ -16,7 +16,7 @@ def cohort_of(context: dg.AssetExecutionContext) -> str:
     return key.keys_by_dimension["cohort"] if isinstance(key, dg.MultiPartitionKey) else key
 
 
-def plan_of(context: dg.AssetExecutionContext) -> str | None:
-    """The plan key of the running partition; None for what is partitioned by cohort alone."""
+def plan_of(context: dg.AssetExecutionContext) -> str:
+    """The plan key of the running partition; "" for what is partitioned by cohort alone."""
     key = context.partition_key
-    return key.keys_by_dimension["plan"] if isinstance(key, dg.MultiPartitionKey) else None
+    return key.keys_by_dimension["plan"] if isinstance(key, dg.MultiPartitionKey) else ""

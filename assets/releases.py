@@ -51,7 +51,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
             "decision": dg.AssetIn(key=[code, "decision"]),
             **{gate: dg.AssetIn(key=[code, gate]) for gate in gates},
         },
-        description="The release package. Written only if the decision, all checks and the ledger agree that it may be.",
+        description="The release package, written only if the decision, all checks and the ledger agree.",
     )
     def release(
         context: dg.AssetExecutionContext,

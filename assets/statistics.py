@@ -1,4 +1,4 @@
-"""Stage `statistics`: the only readers of private rows on a DP path, one asset per generator, one ledger entry per query."""
+"""Stage `statistics`: the only readers of private rows on a DP path; every query is a ledger entry."""
 
 import dagster as dg
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from checks.summaries import ANY_NUMBER_OF_NULLS, SUMMARY, Described, rules, summarise_arrays, summarise_document
+from checks.summaries import ANY_NUMBER_OF_NULLS, SUMMARY, Described, Rule, rules, summarise_arrays, summarise_document
 from synth_platform.contract.cohort_spec import CohortSpec, TableName
 from synth_platform.contract.features import FEATURE_COLUMNS
 from synth_platform.contract.rules import ValueRule, value_rules
@@ -50,7 +50,7 @@ def describe_table(frame: pl.DataFrame, spec: CohortSpec, table: TableName) -> D
 
 def describe_synthetic(tables: pl.DataFrame, spec: CohortSpec) -> Described:
     """Synthetic tables of all seeds beside the rules of every registered column."""
-    registered = [(SEED, "Int64", 0, None, None), ("row_key", "String", 0, None, None)]
+    registered: list[Rule] = [(SEED, "Int64", 0, None, None), ("row_key", "String", 0, None, None)]
     for table in ("expression", "methylation", "clinical"):
         registered += _value_rule_rows(value_rules(spec, table))
     return Described(_summary(tables), rules(registered))
@@ -63,7 +63,7 @@ def describe_features(frame: pl.DataFrame) -> Described:
 
 def describe_rows(rows: EncodedRows, reference: PublicReference) -> Described:
     """Encoded rows beside the reference's features: finite values, registered codes, positive times."""
-    registered = [(name, "float64", 0, None, None) for name in reference.rows.features]
+    registered: list[Rule] = [(name, "float64", 0, None, None) for name in reference.rows.features]
     registered += [
         ("label", "int64", 0, 0.0, len(reference.labels) - 1.0),
         ("event", "int64", 0, 0.0, 1.0),
@@ -112,7 +112,7 @@ def _summary(frame: pl.DataFrame) -> pl.DataFrame:
     return column_summary(frame).select(list(SUMMARY))
 
 
-def _value_rule_rows(registered: Mapping[str, ValueRule]) -> list[tuple[str, str, int, float | None, float | None]]:
+def _value_rule_rows(registered: Mapping[str, ValueRule]) -> list[Rule]:
     dtypes = {"real": "Float64", "integer": "Int64", "text": "String"}
     return [
         (name, dtypes[r.storage], ANY_NUMBER_OF_NULLS if r.nullable else 0, r.lower, r.upper)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,6 +87,9 @@ def summarise_document(document: Mapping[str, Any]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=SUMMARY, orient="row")
 
 
-def rules(rows: list[tuple[str, str | None, int | None, float | None, float | None]]) -> pl.DataFrame:
+Rule = tuple[str, str | None, int | None, float | None, float | None]
+
+
+def rules(rows: Sequence[Rule]) -> pl.DataFrame:
     """A rule table from rows of (column, dtype, allowed nulls, minimum, maximum)."""
     return pl.DataFrame(rows, schema=RULES, orient="row")

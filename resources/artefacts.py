@@ -50,7 +50,7 @@ def write_artefact(folder: UPath, value: object) -> Stored:
 
 
 def read_artefact(folder: UPath, key: FingerprintKey) -> Any:
-    """The value under `folder`, private rows closed under `key`; ArtefactError names the file that is missing or altered."""
+    """The value under `folder`, private rows closed under `key`. ArtefactError names a missing or altered file."""
     manifest = read_content(folder)
     payloads: dict[str, bytes] = {}
     for name, entry in manifest["files"].items():
@@ -103,6 +103,7 @@ class RestrictedIOManager(dg.UPathIOManager):
         self._read: dict[tuple[str, str], dict[str, str]] = {}
 
     def dump_to_path(self, context: dg.OutputContext, obj: Any, path: UPath) -> None:
+        """Store a value and name it, and what its step read, in the metadata."""
         stored = write_artefact(path, obj)
         inputs = self._read.get((context.run_id, context.step_key), {})
         context.add_output_metadata(
@@ -114,6 +115,7 @@ class RestrictedIOManager(dg.UPathIOManager):
         )
 
     def load_from_path(self, context: dg.InputContext, path: UPath) -> Any:
+        """Read a value and remember for its step which artefact it was."""
         if context.has_asset_key and context.step_context is not None:
             key = (context.step_context.run_id, context.step_context.step.key)
             name = context.asset_key.to_user_string()
@@ -121,6 +123,7 @@ class RestrictedIOManager(dg.UPathIOManager):
         return read_artefact(path, self._key)
 
     def get_asset_relative_path(self, context: dg.InputContext | dg.OutputContext) -> UPath:
+        """Folders are named as asset keys are."""
         return UPath(*context.asset_key.path)
 
 

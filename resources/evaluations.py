@@ -1,4 +1,4 @@
-"""What the event log says of an asset partition right now: its latest materialisation and the checks that belong to it."""
+"""What the event log says of an asset partition now: its latest materialisation and the checks that belong to it."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ DEFAULT_HOME = Path.home() / ".synth-platform"
 
 @dataclass(frozen=True)
 class SynthHome:
-    """The platform's root folder. `restricted` may hold private figures; `released` only what may leave the building."""
+    """The root folder: `restricted` may hold private figures, `released` only what may leave the building."""
 
     root: Path
 

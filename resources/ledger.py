@@ -5,12 +5,18 @@ from typing import Any, Literal
 
 import dagster as dg
 
-from resources.home import HomeResource
+from resources.home import HomeResource, SynthHome
 from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.privacy.curator import Curator
 from synth_platform.privacy.ledger import Ledger
 from synth_platform.privacy.noise import CryptographicNoise, NoiseSource, SeededNoise
 from synth_platform.privacy.statistic_store import StatisticStore
+
+
+def home_ledger(home: SynthHome, url: str | None = None) -> Ledger:
+    """The ledger of a home. A server keeps no file beside its database, so its head is anchored in the home."""
+    url = url or home.ledger_url
+    return Ledger(url, anchor=None if url.startswith("sqlite") else home.root / "ledger.head")
 
 
 class NoiseResource(dg.ConfigurableResource[None]):
@@ -33,7 +39,7 @@ class LedgerResource(dg.ConfigurableResource[None]):
 
     def ledger(self) -> Ledger:
         """The ledger itself."""
-        return Ledger(self.url)
+        return home_ledger(self.home.paths, self.url)
 
     def rows(self, entry_ids: Sequence[str]) -> list[dict[str, Any]]:
         """Rows of the chain that belong to the given entries, JSON-ready, for metadata and packages."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+import io
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -13,12 +14,14 @@ from synth_platform.privacy.fingerprint import FingerprintKey, load_or_create_ke
 from synth_platform.privacy.private_table import PrivateTable
 from synth_platform.privacy.restricted import restricted_rows, seal
 
+T = TypeVar("T")
+
 
 def frame_digest(frame: pl.DataFrame) -> bytes:
-    """Digest of a frame's schema and cells, in row order."""
-    digest = hashlib.sha256(repr(list(frame.schema.items())).encode())
-    digest.update(frame.hash_rows(seed=1, seed_1=2, seed_2=3, seed_3=4).to_numpy().tobytes())
-    return digest.digest()
+    """SHA-256 of a frame's schema and cells (Arrow bytes), in row order."""
+    stream = io.BytesIO()
+    frame.write_ipc(stream)
+    return hashlib.sha256(stream.getvalue()).digest()
 
 
 def fingerprint_key(home: HomeResource) -> FingerprintKey:
@@ -33,7 +36,6 @@ def close(value: pl.DataFrame | EncodedRows, key: FingerprintKey) -> PrivateTabl
     return seal(value, key=key, digest=content_digest)
 
 
-def stored_rows(table: PrivateTable[Any]) -> pl.DataFrame | EncodedRows:
+def stored_rows(table: PrivateTable[T]) -> T:
     """What a closed table holds, for storing it in the restricted zone and for its schema check."""
-    rows: pl.DataFrame | EncodedRows = restricted_rows(table)
-    return rows
+    return restricted_rows(table)

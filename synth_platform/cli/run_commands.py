@@ -33,7 +33,7 @@ def run(
     epsilon: Annotated[float | None, typer.Option(min=0, help="One ε at the domain's δ, instead of the plans.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Take a cohort from its files to judged, ledgered releases. Exit code 1 if no table of a DP generator is eligible."""
+    """Take a cohort from its files to judged, ledgered releases; exit code 1 if no DP table is eligible."""
     from synth_platform.cli.runner import Runner
 
     with bad_input():

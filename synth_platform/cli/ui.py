@@ -36,7 +36,7 @@ def ui(
         commands.append(["-m", "dagster._daemon", "run", *module])
     typer.echo(f"{'read-only ' if read_only else ''}UI: http://{LOOPBACK}:{port}   home: {place.root}   stop: Ctrl-C")
     children = [subprocess.Popen([sys.executable, *command], env=dict(os.environ)) for command in commands]
-    signal.signal(signal.SIGTERM, lambda *_: [child.terminate() for child in children])
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         finished = os.wait()[1]
     except KeyboardInterrupt:
