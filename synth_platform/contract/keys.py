@@ -12,6 +12,7 @@ from synth_platform.contract.names import words
 from synth_platform.contract.rules import modality_masks
 from synth_platform.contract.tables import (
     OPAQUE_KEY,
+    REAL_SPLITS,
     REFERENCE_BATCH,
     SYNTHETIC_PREFIX,
     SYNTHETIC_SPLIT,
@@ -66,7 +67,7 @@ def check_links(tables: CohortTables, spec: CohortSpec, found: RowFindings) -> N
 def check_manifest(manifest: pl.DataFrame, found: RowFindings) -> None:
     """Generated rows, and only they, have keys "S-......"; only they may stand in the reference batch."""
     synthetic = pl.col("split") == SYNTHETIC_SPLIT
-    marked = manifest.filter(_KEY.str.contains(OPAQUE_KEY))
+    marked = manifest.filter(_KEY.str.contains(OPAQUE_KEY) & pl.col("split").is_in((*REAL_SPLITS, SYNTHETIC_SPLIT)))
     disagree = marked.filter(synthetic != _KEY.str.starts_with(SYNTHETIC_PREFIX))
     found.add("CATEGORY", "manifest", "split", disagree["row_key"])
     in_reference = manifest.filter(~synthetic & (pl.col("batch_id") == REFERENCE_BATCH))

@@ -66,6 +66,8 @@ def test_controlled_access_refuses_the_cohort(tag, tables, make_spec) -> None:
     everywhere = replace(tables, manifest=tables.manifest.with_columns(pl.lit(tag).alias("dua_tag")))
     report = validate(everywhere, make_spec(dua_tag=tag))
     assert found(report) == {("CONTROLLED_ACCESS", "manifest", "dua_tag", 6)}
+    contradiction = validate(tables, make_spec(dua_tag=tag))
+    assert ("CONTROLLED_ACCESS", "manifest", "dua_tag", 6) in found(contradiction)
 
 
 def test_an_open_tag_that_is_not_reviewed_is_valid(tables, make_spec) -> None:
@@ -191,9 +193,44 @@ def test_synthetic_rows_pass_the_same_validator(tables, spec) -> None:
     assert found(report) == {("CATEGORY", "manifest", "split", 6)}  # a real row's token on a synthetic row
 
 
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("source", "GEO"),
+        ("batch_id", "REFERENCE"),
+        ("batch_id", "B-03"),
+        ("split", "synthetic"),
+        ("split", "Train"),
+        ("dua_tag", "PENDING"),
+        ("modality_mask", "clinical,expression,methylation"),
+        ("modality_mask", "expression,methylation"),
+    ],
+)
+def test_near_misses_in_the_manifest(column, value, tables, spec) -> None:
+    """Values that exist elsewhere, in another order or for synthetic rows only."""
+    cells = [*tables.manifest[column][:2], value, *tables.manifest[column][3:]]
+    changed = replace(tables, manifest=tables.manifest.with_columns(pl.Series(column, cells)))
+    assert found(validate(changed, spec)) == {("CATEGORY", "manifest", column, 1)}
+
+
 def test_a_real_row_cannot_carry_a_synthetic_key(tables, spec) -> None:
     renamed = tables.map(lambda _, t: t.with_columns(pl.col("row_key").str.replace("^P", "S")))
     assert found(validate(renamed, spec)) == {("CATEGORY", "manifest", "split", 6)}
+
+
+def test_a_cell_with_two_faults_of_one_kind_counts_once(tables, spec) -> None:
+    renamed = tables.map(lambda _, t: t.with_columns(pl.col("row_key").str.replace("^P-000104", "S-000001")))
+    manifest = renamed.manifest.with_columns(pl.Series("split", ["Train"] + ["train"] * 5))
+    assert found(validate(replace(renamed, manifest=manifest), spec)) == {("CATEGORY", "manifest", "split", 1)}
+
+
+def test_whole_number_columns_of_any_width_hold_counts(tables, make_spec) -> None:
+    spec = make_spec(expression={"unit": "count", "annotation": "x", "panel": ["G"]})
+    for dtype in (pl.Int64, pl.UInt64, pl.Int8, pl.Float32):
+        matrix = pl.DataFrame({"row_key": tables.manifest["row_key"], "G": pl.Series([0, 1, 2, 3, 4, 5], dtype=dtype)})
+        report = validate(replace(tables, expression=matrix), spec)
+        assert report.rejections == ()
+        assert report.accepted.expression["G"].dtype == pl.Float64
 
 
 def test_an_empty_cohort_is_valid(tables, spec) -> None:
