@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import dagster as dg
 import typer
+from rich.console import Console
 from rich.tree import Tree
 
 from resources.artefacts import CONTENT, read_artefact
@@ -16,8 +18,15 @@ from resources.home import HomeResource, SynthHome
 from resources.private import fingerprint_key
 from synth_platform.cli.app import VERDICT_FAILED, Json, app, bad_input, console, fail, home, print_json
 from synth_platform.cli.lineage import Node, trace
-from synth_platform.cli.table import decision_table
-from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, CohortSpecError, GeneratorCode
+from synth_platform.cli.table import decision_tables
+from synth_platform.contract.cohort_spec import (
+    CONTROLS,
+    DP_GENERATORS,
+    CohortSpec,
+    CohortSpecError,
+    GeneratorCode,
+)
+from synth_platform.evaluation.controls import misjudged
 
 if TYPE_CHECKING:
     from synth_platform.cli.runner import Outcome
@@ -50,7 +59,7 @@ def run(
     if as_json:
         print_json(decisions)
     else:
-        console().print(decision_table(decisions))
+        show_decisions(console(), decisions)
     mechanisms = [d for d in decisions if d["generator"] in DP_GENERATORS]
     if mechanisms and all(d["decision"] == "BLOCKED" for d in mechanisms):
         raise typer.Exit(VERDICT_FAILED)
@@ -64,8 +73,10 @@ def decisions(as_json: Json = False) -> None:
         found = read_decisions(place, sorted(CohortRegistry(path=str(place.cohorts)).folders()))
     if as_json:
         print_json(found)
+    elif found:
+        show_decisions(console(), found)
     else:
-        console().print(decision_table(found) if found else "no decision yet; run a cohort first: synth run COHORT")
+        typer.echo("no decision yet; run a cohort first: synth run COHORT")
 
 
 @app.command()
@@ -108,7 +119,7 @@ def demo() -> None:
             outcomes += runner.run(spec, list(spec.plans), spec.generators)
     _report_failures(outcomes)
     found = read_decisions(place, [spec.name for spec in specs])
-    screen.print(decision_table(found))
+    show_decisions(screen, found)
     screen.print(
         f"{sum(o.assets for o in outcomes)} assets in {time.monotonic() - started:.0f} s. "
         f"Releases: {place.released}\n"
@@ -116,6 +127,21 @@ def demo() -> None:
         "synth ledger budget, synth lineage RELEASE",
         highlight=False,
     )
+
+
+def show_decisions(screen: Console, found: Sequence[dict[str, Any]]) -> None:
+    """The decision tables of every cohort."""
+    for table in decision_tables(found, screen.width):
+        screen.print(table)
+    controls = [decision for decision in found if decision["generator"] in CONTROLS]
+    faults = [
+        f"  {decision['cohort']} {decision['generator']}: {fault}"
+        for decision in controls
+        for fault in misjudged(decision)
+    ]
+    if controls:
+        judged = f"Controls judged as they must be: {len(controls) - len(faults)} of {len(controls)}"
+        screen.print("\n".join([judged, *faults]), highlight=False)
 
 
 def read_decisions(place: SynthHome, cohorts: list[str]) -> list[dict[str, Any]]:

@@ -2,72 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from rich import box
 from rich.table import Table
 from rich.text import Text
 
-ENDPOINTS = {"c_index": "C-index", "macro_f1": "macro-F1", "auroc": "AUROC", "spearman": "Spearman"}
+ONE_TABLE = 155
+CAPTION = (
+    "P/S: preservation and skill; P ?: the real arm itself shows no signal. DCR: copies, π̂, r̂. MIA: AUROC (bound)."
+)
+Document = Mapping[str, Any]
 
 
-def decision_table(decisions: Iterable[Mapping[str, Any]]) -> Table:
-    """Cohort, generator, cost, endpoints (P/S), the three privacy verdicts, decision and reasons."""
-    table = Table(
-        title="Release decisions   (endpoints: preservation P / skill S)", title_justify="left", pad_edge=False
-    )
-    for name in ("cohort", "generator"):
-        table.add_column(name, no_wrap=True)
-    for name in ("ε", "δ", "μ"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for title in ENDPOINTS.values():
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("DCR: copies π̂ r̂", no_wrap=True)
-    table.add_column("MIA: AUROC (bound)", no_wrap=True)
-    table.add_column("ledger", no_wrap=True)
-    table.add_column("decision", no_wrap=True)
-    table.add_column("reasons and notes", overflow="fold")
-    previous = None
-    for decision in decisions:
-        if previous not in (None, decision["cohort"]):
-            table.add_section()
-        previous = decision["cohort"]
-        table.add_row(*_cells(decision))
-    return table
+@dataclass(frozen=True)
+class Column:
+    """One column: its title, what it shows of a decision, and whether it stands right."""
+
+    title: str
+    show: Callable[[Document], Text | str]
+    right: bool = False
 
 
-def _cells(d: Mapping[str, Any]) -> list[Text | str]:
-    closest, membership = d["closest_record"], d["membership"]
-    verdict = membership["status"].removeprefix("PASS_").lower()
-    strongest = max(membership["attacks"].values(), key=lambda attack: attack["upper"])
-    eligible = d["decision"].startswith("ELIGIBLE")
+def decision_tables(decisions: Sequence[Document], width: int) -> list[Table]:
+    """One table per cohort where the terminal is wide enough, else two: utility with its cost, then privacy."""
+    parts = [WHO + COST + UTILITY + PRIVACY] if width >= ONE_TABLE else [WHO + COST + UTILITY, WHO + PRIVACY]
+    cohorts = dict.fromkeys(decision["cohort"] for decision in decisions)
     return [
-        d["cohort"],
-        d["generator"],
-        _number(d["epsilon"]),
-        "-" if d["delta"] is None else f"{d['delta']:.0e}",
-        _number(d["mu"], 3),
-        *(_endpoint(d["endpoints"][name]) for name in ENDPOINTS),
-        Text(
-            f"{closest['duplicates']:>3} {closest['train_closer']:.3f} {closest['excess']:.3f}  {closest['status']}",
-            style=_style(closest["status"]),
-        ),
-        Text(
-            f"{strongest['auroc']:.3f} ({strongest['upper']:.3f})  {verdict}",
-            style=_style(membership["status"]),
-        ),
-        Text(d["ledger"]["status"], style=_style(d["ledger"]["status"])),
-        Text(d["decision"], style="bold green" if eligible else "red"),
-        ", ".join([*d["reasons"], *d["notes"]]),
+        _table(cohort, columns, [d for d in decisions if d["cohort"] == cohort])
+        for cohort in cohorts
+        for columns in parts
     ]
 
 
-def _endpoint(endpoint: Mapping[str, Any]) -> Text:
-    status = endpoint["status"]
-    if endpoint["preservation"] is None:
-        return Text(status.removeprefix("HOLD_").lower(), style="yellow")
-    figures = f"{endpoint['preservation']:.3f}/{endpoint['skill']:.2f}"
-    return Text(figures + (" ?" if status.startswith("HOLD") else ""), style=_style(status))
+def _table(cohort: str, columns: Sequence[Column], decisions: Sequence[Document]) -> Table:
+    table = Table(
+        title=f"{cohort}   [not bold]{CAPTION}[/]",
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1),
+        collapse_padding=True,
+        pad_edge=False,
+    )
+    for column in columns:
+        table.add_column(column.title, justify="right" if column.right else "left", no_wrap=column.title != "decision")
+    for decision in decisions:
+        table.add_row(*(column.show(decision) for column in columns))
+    return table
+
+
+def _number(value: float | None, pattern: str) -> str:
+    return "-" if value is None else format(value, pattern)
+
+
+def _endpoint(name: str) -> Callable[[Document], Text]:
+    def show(decision: Document) -> Text:
+        endpoint = decision["endpoints"][name]
+        status = endpoint["status"]
+        if endpoint["preservation"] is None:
+            return Text("undefined", style="yellow")
+        if status == "HOLD_UNINFORMATIVE":
+            return Text(f"{endpoint['preservation']:.3f} ?", style="yellow")
+        return Text(f"{endpoint['preservation']:.3f}/{endpoint['skill']:.2f}", style=_style(status))
+
+    return show
+
+
+def _closest_record(decision: Document) -> Text:
+    gate = decision["closest_record"]
+    figures = f"{gate['duplicates']:>3} {gate['train_closer']:.3f} {gate['excess']:.3f}"
+    return Text(f"{figures} {gate['status']}", style=_style(gate["status"]))
+
+
+def _membership(decision: Document) -> Text:
+    gate = decision["membership"]
+    strongest = max(gate["attacks"].values(), key=lambda attack: attack["upper"])
+    verdict = gate["status"].removeprefix("PASS_").lower()
+    return Text(f"{strongest['auroc']:.3f} ({strongest['upper']:.3f}) {verdict}", style=_style(gate["status"]))
+
+
+def _ledger(decision: Document) -> Text:
+    status = decision["ledger"]["status"]
+    return Text(status, style=_style(status))
+
+
+def _decision(decision: Document) -> Text:
+    grade = decision["decision"]
+    text = Text(grade, style="bold green" if grade.startswith("ELIGIBLE") else "bold red")
+    for word in [*decision["reasons"], *decision["notes"]]:
+        text.append(f"\n  {word}", style="not bold default")
+    return text
 
 
 def _style(status: str) -> str:
@@ -76,5 +103,23 @@ def _style(status: str) -> str:
     return "yellow" if status.startswith(("HOLD", "PASS_POINT")) else "red"
 
 
-def _number(value: float | None, digits: int = 2) -> str:
-    return "-" if value is None else f"{value:.{digits}g}"
+WHO = (
+    Column("generator", lambda d: str(d["generator"])),
+    Column("ε", lambda d: _number(d["epsilon"], ".3g"), right=True),
+)
+COST = (
+    Column("δ", lambda d: _number(d["delta"], ".0e"), right=True),
+    Column("μ", lambda d: _number(d["mu"], ".3f"), right=True),
+)
+UTILITY = (
+    Column("C-index", _endpoint("c_index"), right=True),
+    Column("macro-F1", _endpoint("macro_f1"), right=True),
+    Column("AUROC", _endpoint("auroc"), right=True),
+    Column("Spearman", _endpoint("spearman"), right=True),
+)
+PRIVACY = (
+    Column("DCR", _closest_record),
+    Column("MIA", _membership),
+    Column("ledger", _ledger),
+    Column("decision", _decision),
+)

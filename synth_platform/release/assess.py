@@ -1,4 +1,4 @@
-"""From artefacts to a decision: count schema violations, take the ledger's word, hold the attacks against it, decide."""
+"""From artefacts to a decision: schema violations, the ledger's word, the attacks held against it, the rule."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def decide_release(
         cohort=cohort,
         generator=generator,
         plan=plan_key,
-        epsilon=plan.epsilon if plan else None,
+        epsilon=plan.epsilon if plan else formal.epsilon_pld,
         delta=plan.delta if plan else None,
         utility=utility,
         closest_record=closest_record,
