@@ -21,7 +21,7 @@ import numpy as np
 
 from synth_platform.contract.cohort_spec import CohortSpec, EndpointName, GeneratorCode, Plan, load_cohort_spec
 from synth_platform.contract.tables import CohortTables, from_wide, split_public
-from synth_platform.contract.validate import validate
+from synth_platform.contract.validate import select_registered, validate
 from synth_platform.evaluation.utility import score_table
 from synth_platform.generators import registry
 from synth_platform.generators.build import make_generator
@@ -97,7 +97,7 @@ def virtual_bench(world: int, shift: float, **changes: object) -> Bench:
 def tcga_bench(**changes: object) -> Bench:
     folder = COHORTS / "tcga_brca"
     spec = load_cohort_spec(folder / "cohort.yaml").model_copy(update=changes)
-    return bench(spec, validate(read_cohort(spec, folder), spec).accepted)
+    return bench(spec, validate(select_registered(read_cohort(spec, folder), spec), spec).accepted)
 
 
 def seeded_ask(private: EncodedRows, seed: int) -> Ask:

@@ -167,16 +167,14 @@ class G0AOptions(Strict):
     moment_directions: directions of the second moment; 0 keeps the public covariance within classes.
     clip_quantile:     clip norms are this quantile of the public norms.
     shares:            shares of mu^2 of counts, means, hazard and moment; the last is shared out when there is no moment.
-    null_floor:        least prior share of coordinates in which public and private agree; higher keeps closer to public.
     smoothing:         share of the residual variance that a synthetic row takes from a second public donor.
     """
 
     mean_directions: PositiveInt = 30
     hazard_directions: PositiveInt = 30
-    moment_directions: Annotated[int, Field(ge=0)] = 0
+    moment_directions: Annotated[int, Field(ge=0)] = 4
     clip_quantile: Share = 0.5
-    shares: tuple[Share, Share, Share, Share] = (0.05, 0.6, 0.25, 0.1)
-    null_floor: Annotated[float, Field(ge=0, lt=1)] = 0.3
+    shares: tuple[Share, Share, Share, Share] = (0.05, 0.65, 0.2, 0.1)
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.05
 
 

@@ -99,7 +99,7 @@ class G0A:
         Raises ForeignStatisticError unless `releases` are the paid-for answers to this generator's queries, in order.
         """
         self._check(releases)
-        anchor, weight = self.anchor, self.options.null_weight
+        anchor = self.anchor
         means, prevalence, means_null = self._means(releases)
         null = {"counts": prevalence.null, "means": means_null}
         hazard = fit_hazard(
@@ -108,13 +108,12 @@ class G0A:
             float(prevalence.counts.sum()),
             share=prevalence.share,
             means=means,
-            null_weight=weight,
         )
         null["hazard"] = hazard.null
         p = len(anchor.centre)
         project, restore, change = np.zeros((p, 1)), np.zeros((1, p)), np.zeros((1, 1))
         if anchor.moment is not None:
-            root, null["moment"] = fit_moment(anchor, _noisy(releases[3]), prevalence.counts, weight)
+            root, null["moment"] = fit_moment(anchor, _noisy(releases[3]), prevalence.counts)
             project, restore, change = anchor.moment.project, anchor.moment.restore, root - np.eye(len(root))
         layout = clinical_layout(self.reference.encoder)
         codes, offset = fit_codes(layout, anchor.rows.x, anchor.rows.label, means=anchor.means, shift=means)
@@ -162,8 +161,8 @@ class G0A:
 
     def _means(self, releases: tuple[StatisticRelease, ...]) -> tuple[FloatArray, Prevalence, float]:
         """Shift of class means [K, p] (a constant of the moment query, hence rounded), class shares, null weight."""
-        prevalence = fit_prevalence(self.anchor, _noisy(releases[0]), self.options.null_weight)
-        means, null = fit_means(self.anchor, _noisy(releases[1]), prevalence.counts, self.options.null_weight)
+        prevalence = fit_prevalence(self.anchor, _noisy(releases[0]), self.reference.n_ref)
+        means, null = fit_means(self.anchor, _noisy(releases[1]), prevalence.counts)
         return means.round(DECIMALS), prevalence, null
 
     def _query(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from synth_platform.normalize.rows import FloatArray
 
 REPLICATES = 4  # simulated times per public row
 SIMULATION_SEED = 20_261
-STEP = 0.25  # of the numerical derivative, in standard deviations of the log hazard
+STEP = 0.25  # of the numerical derivative, in units that change the log hazard by one standard deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,38 +28,52 @@ class HazardShift:
     null: float
 
 
-def fit_hazard(
-    anchor: Anchor, noisy: Noisy, n: float, *, share: FloatArray, means: FloatArray, null_weight: float
-) -> HazardShift:
+def fit_hazard(anchor: Anchor, noisy: Noisy, n: float, *, share: FloatArray, means: FloatArray) -> HazardShift:
     """Shift of the survival model from the score sums [q + 2] of about `n` rows.
 
     share [K], means [K, p]: class shares and shifts of class means already estimated; the public rows are moved to them
-    before scores are predicted.
+    before scores are predicted. The levels come first: a changed baseline alone moves every score.
     """
-    rows = anchor.rows
-    q = len(anchor.cox.beta)
+    rows, q = anchor.rows, len(anchor.cox.beta)
     simulation = _Simulation(anchor, share, means)
-    origin = np.zeros(q + 2)
-    expected = simulation.scores(origin)
-    spread = np.std((rows.x - anchor.centre) @ anchor.hazard.project, axis=0)
-    step = np.append(STEP / np.maximum(spread, STEP), [STEP, STEP])
-    ahead, behind = ([simulation.scores(sign * s) for s in np.diag(step)] for sign in (1, -1))
-    slope = (np.diag(ahead) - np.diag(behind)) / (2 * step)
-    slope = np.maximum(slope, SMALLEST_SLOPE * slope.max())
     scores = hazard_scores(anchor, rows.x, rows.time, rows.event.astype(np.float64))
-    variance = scores.var(axis=0)
-    measured = (noisy.values / n - expected) / slope
-    measurement = (noisy.sigma**2 / n**2 + variance / n) / slope**2
-    public = np.append(np.diag(anchor.cox.covariance), (variance / len(rows) / slope**2)[q:])
+    spread = np.std((rows.x - anchor.centre) @ anchor.hazard.project, axis=0)
 
-    def shrunk(part: slice, weight: float) -> tuple[FloatArray, float]:
-        shift, null = shrink(measured[part, None], measurement[part, None], public[part, None], null_weight=weight)
-        return shift[:, 0], null
+    def estimate(
+        part: slice, known: FloatArray, *, public: FloatArray | None, unit: FloatArray
+    ) -> tuple[FloatArray, float]:
+        """Shift of the parameters `part` where the others are `known`, and the null weight."""
 
-    beta, null = shrunk(slice(0, q), null_weight)
-    level, censoring = (shrunk(slice(j, j + 1), 0.0)[0] for j in (q, q + 1))
-    shift = invert(simulation.scores, origin, slope, start=np.concatenate([beta, level, censoring]), damping=0.5)
-    return HazardShift(shift[:q], float(shift[q]), float(shift[q + 1]), null)
+        def predicted(values: FloatArray) -> FloatArray:
+            shift = known.copy()
+            shift[part] = values
+            return simulation.scores(shift)[part]
+
+        origin = np.zeros(len(unit))
+        slope = _diagonal_slope(predicted, STEP * unit)
+        variance = scores.var(axis=0)[part]
+        shift, null = shrink(
+            ((noisy.values[part] / n - predicted(origin)) / slope)[:, None],
+            ((noisy.sigma**2 / n**2 + variance / n) / slope**2)[:, None],
+            (variance / len(rows) / slope**2 if public is None else public)[:, None],
+            widest=float(np.mean(unit**2)),
+        )
+        return invert(predicted, origin, slope, start=shift[:, 0], damping=0.5), null
+
+    shift = np.zeros(q + 2)
+    levels, beta = slice(q, q + 2), slice(0, q)
+    shift[levels], _ = estimate(levels, shift, public=None, unit=np.ones(2))
+    prior = np.diag(anchor.cox.covariance)
+    shift[beta], null = estimate(beta, shift, public=prior, unit=1 / np.maximum(spread, STEP))
+    shift[levels], _ = estimate(levels, shift, public=None, unit=np.ones(2))
+    return HazardShift(shift[beta], float(shift[q]), float(shift[q + 1]), null)
+
+
+def _diagonal_slope(predicted: Callable[[FloatArray], FloatArray], step: FloatArray) -> FloatArray:
+    """[m] central difference of each prediction in its own parameter."""
+    ahead, behind = (np.array([predicted(sign * s)[j] for j, s in enumerate(np.diag(step))]) for sign in (1, -1))
+    slope = (ahead - behind) / (2 * step)
+    return np.asarray(np.maximum(slope, SMALLEST_SLOPE * slope.max()))
 
 
 class _Simulation:

@@ -17,6 +17,9 @@ from synth_platform.normalize.rows import FloatArray
 
 INVERSION_STEPS = 30
 SMALLEST_SLOPE = 0.05
+WIDEST_LOG_RATIO = 1.0  # prior standard deviation, at most, of a log ratio of class shares
+WIDEST_MEAN = 2.0  # the same of a class mean, in standard deviations within classes
+WIDEST_MOMENT = 1.0  # the same of an entry of the white covariance
 EIGENVALUE_BOUNDS = (0.1, 10.0)  # of the private covariance in units of the public one
 
 
@@ -37,21 +40,26 @@ class Prevalence:
     null: float
 
 
-def fit_prevalence(anchor: Anchor, noisy: Noisy, null_weight: float) -> Prevalence:
+def fit_prevalence(anchor: Anchor, noisy: Noisy, n_ref: int) -> Prevalence:
     """Class shares from noisy counts, shrunk on the log scale.
 
-    A count below its own noise is raised to it: it then tells next to nothing, and what is divided by it even less.
+    The counts themselves are first combined with what the design says: n_ref rows in public shares, give or take an
+    average class. Where noise is larger than that, sums are divided by the design's counts and not by noise. A count
+    stays above its own uncertainty: below it tells next to nothing, and what is divided by it even less.
     """
-    counts = np.maximum(noisy.values, max(noisy.sigma, 1.0))
     public = anchor.counts + 0.5
+    design = n_ref * public / public.sum()
+    doubt = np.maximum(design, n_ref / len(design)) ** 2
+    variance = 1 / (1 / noisy.sigma**2 + 1 / doubt)
+    counts = np.maximum(variance * (noisy.values / noisy.sigma**2 + design / doubt), np.sqrt(variance))
     measured = np.log(counts / counts.sum()) - np.log(public / public.sum())
-    measurement = noisy.sigma**2 / counts**2 + 1 / counts
-    shift, null = shrink(measured[:, None], measurement[:, None], 1 / public[:, None], null_weight=null_weight)
+    measurement = variance / counts**2 + 1 / counts
+    shift, null = shrink(measured[:, None], measurement[:, None], 1 / public[:, None], widest=WIDEST_LOG_RATIO**2)
     share = public * np.exp(shift[:, 0])
     return Prevalence(share / share.sum(), counts, null)
 
 
-def fit_means(anchor: Anchor, noisy: Noisy, counts: FloatArray, null_weight: float) -> tuple[FloatArray, float]:
+def fit_means(anchor: Anchor, noisy: Noisy, counts: FloatArray) -> tuple[FloatArray, float]:
     """Shift of the class means [K, p] and the null weight, from the sums of clipped residuals [K d]."""
     residual = anchor.residuals @ anchor.mean.project
     clip = anchor.mean.clip
@@ -61,8 +69,10 @@ def fit_means(anchor: Anchor, noisy: Noisy, counts: FloatArray, null_weight: flo
     sums = noisy.values.reshape(anchor.classes, -1)
     measured = (sums / n - clipped.mean(axis=0)) / slope
     measurement = (noisy.sigma**2 / n**2 + clipped.var(axis=0) / n) / slope**2
-    public = residual.var(axis=0) / np.maximum(anchor.counts, 1)[:, None]
-    shift, null = shrink(measured.T, measurement.T, public.T, null_weight=null_weight)
+    variance = residual.var(axis=0)
+    public = variance / np.maximum(anchor.counts, 1)[:, None]
+    widest = WIDEST_MEAN**2 * float(variance.mean())
+    shift, null = shrink(measured.T, measurement.T, public.T, widest=widest)
 
     def moved(b: FloatArray) -> FloatArray:
         return np.asarray(clip_rows(residual + b, clip).mean(axis=0))
@@ -72,7 +82,7 @@ def fit_means(anchor: Anchor, noisy: Noisy, counts: FloatArray, null_weight: flo
     return np.stack(true) @ anchor.mean.restore, null
 
 
-def fit_moment(anchor: Anchor, noisy: Noisy, counts: FloatArray, null_weight: float) -> tuple[FloatArray, float]:
+def fit_moment(anchor: Anchor, noisy: Noisy, counts: FloatArray) -> tuple[FloatArray, float]:
     """The map [k, k] that carries public white residuals to the private covariance, and the null weight."""
     assert anchor.moment is not None
     u, clip = anchor.residuals @ anchor.moment.project, anchor.moment.clip
@@ -86,7 +96,7 @@ def fit_moment(anchor: Anchor, noisy: Noisy, counts: FloatArray, null_weight: fl
     measured = (noisy.values / n - products.mean(axis=0)) / slope
     measurement = (noisy.sigma**2 / n**2 + products.var(axis=0) / n) / slope**2
     public = np.var(u[:, a] * u[:, b], axis=0) / len(u)
-    entries, null = shrink(measured[:, None], measurement[:, None], public[:, None], null_weight=null_weight)
+    entries, null = shrink(measured[:, None], measurement[:, None], public[:, None], widest=WIDEST_MOMENT**2)
 
     def moved(entries: FloatArray) -> FloatArray:
         return np.asarray(moment_products(u @ _square_root(entries, k), clip).mean(axis=0))

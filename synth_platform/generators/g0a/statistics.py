@@ -44,7 +44,8 @@ class MeanContribution:
         """Contribution of each row."""
         member = membership(rows, self.anchor.classes)
         residual = self.anchor.mean.clipped(rows.x - member @ self.anchor.means)
-        return (member[:, :, None] * residual[:, None, :]).reshape(len(rows), -1)
+        products = member[:, :, None] * residual[:, None, :]
+        return products.reshape(len(rows), member.shape[1] * residual.shape[1])
 
     @property
     def sensitivity(self) -> float:
