@@ -24,6 +24,7 @@ from synth_platform.privacy.pld import epsilon_from_pld
 from synth_platform.privacy.rdp import epsilon_from_rdp
 
 _ROUND_UP = 1 + 1e-12
+_COST_MARGIN, _NOISE_MARGIN = 1 + 1e-9, 1 + 3e-9  # log δ keeps ten digits at least, where μ is smallest
 
 Accountant = Literal["rdp", "pld"]
 
@@ -109,7 +110,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """The least ε ≥ 0 at which a μ-GDP mechanism is (ε, δ)-DP, rounded up by 1e-12 of itself; 0 at μ = 0."""
+    """The least ε ≥ 0 at which a μ-GDP mechanism is (ε, δ)-DP, rounded up by 1e-9 of itself; 0 at μ = 0."""
     _check_delta(delta)
     if mu < 0 or not math.isfinite(mu):
         raise ValueError(f"mu is {mu}, expected a finite number >= 0")
@@ -118,11 +119,11 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return 0.0
     upper = mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta))  # the closed form of §2.1 is an upper bound
     root = brentq(lambda epsilon: _log_delta(mu, epsilon) - target, 0, upper, xtol=1e-300, rtol=1e-14)
-    return float(root) * _ROUND_UP
+    return float(root) * _COST_MARGIN
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """The greatest μ whose Gaussian mechanism is (ε, δ)-DP, rounded down by 1e-12 of itself; inverse of the above.
+    """The greatest μ whose Gaussian mechanism is (ε, δ)-DP, rounded down by 3e-9 of itself; inverse of the above.
 
     Noise of standard deviation sensitivity/μ is the least that keeps the promise.
     """
@@ -134,7 +135,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     while _log_delta(upper, epsilon) < target:
         upper *= 2
     root = brentq(lambda mu: _log_delta(mu, epsilon) - target, lower, upper, xtol=1e-300, rtol=1e-14)
-    return float(root) / _ROUND_UP
+    return float(root) / _NOISE_MARGIN
 
 
 def _log_delta(mu: float, epsilon: float) -> float:
