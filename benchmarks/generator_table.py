@@ -41,8 +41,10 @@ COHORTS = Path(__file__).resolve().parents[1] / "cohorts"
 ENDPOINTS: tuple[EndpointName, ...] = ("c_index", "macro_f1", "auroc", "spearman")
 WORLDS = (31, 32, 33, 34, 35, 36)
 SHIFTS = (0.0, 0.3, 0.7)
+NOTHING_SPENT = 0.001  # G0A at this epsilon learns nothing: what its use of public rows alone is worth
 EPSILONS = (0.2, 0.5, 1.0, 2.0, 8.0)
 SAMPLING_SEEDS = (1, 2, 3)
+PUBLIC_SEEDS = tuple(range(1, 13))  # without noise there is only the resampling to average over
 Scores = dict[EndpointName, float]
 
 
@@ -127,9 +129,11 @@ def fitted(b: Bench, code: GeneratorCode, epsilon: float, noise_seed: int) -> Ge
     return generator.fit(generator.measure(seeded_ask(b.train, noise_seed)))
 
 
-def preservations(b: Bench, states: Iterable[GeneratorState]) -> Iterator[Scores]:
+def preservations(
+    b: Bench, states: Iterable[GeneratorState], seeds: Iterable[int] = SAMPLING_SEEDS
+) -> Iterator[Scores]:
     real = b.scores(b.corrected_train)
-    for state, seed in itertools.product(states, SAMPLING_SEEDS):
+    for state, seed in itertools.product(states, seeds):
         table = b.judged(state, seed)
         yield {name: table[name] / real[name] for name in ENDPOINTS}
 
@@ -142,11 +146,12 @@ def oracle(b: Bench) -> GeneratorState:
 
 def rows_of(b: Bench, epsilons: Iterable[float], draws: range) -> Iterator[tuple[str, list[Scores]]]:
     """(generator and target, preservations of every draw and sampling seed) of one cohort."""
-    for code in ("G0", "G0A"):
-        for epsilon in epsilons:
-            states = [fitted(b, code, epsilon, draw) for draw in draws]  # type: ignore[arg-type]
-            yield f"`{code}` ε={epsilon:g}", list(preservations(b, states))
-    yield "`S_PUBLIC`", list(preservations(b, [fit_control("S_PUBLIC", reference=b.reference)]))
+    plans: list[tuple[GeneratorCode, float]] = [("G0", epsilon) for epsilon in epsilons]
+    plans += [("G0A", epsilon) for epsilon in (NOTHING_SPENT, *epsilons)]
+    for code, epsilon in plans:
+        states = [fitted(b, code, epsilon, draw) for draw in draws]
+        yield f"`{code}` ε={epsilon:g}", list(preservations(b, states))
+    yield "`S_PUBLIC`", list(preservations(b, [fit_control("S_PUBLIC", reference=b.reference)], PUBLIC_SEEDS))
     if b.spec.source.reader == "virtual":
         yield "`S_ORACLE`", list(preservations(b, [oracle(b)]))
 

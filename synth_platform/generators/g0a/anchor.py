@@ -20,7 +20,8 @@ from synth_platform.normalize.rows import EncodedRows, FloatArray, IntArray
 # Constants are kept to this many decimals, so that machines whose linear algebra differs in the last bits arrive at
 # the same query, and a replay is recognised as one.
 DECIMALS = 6
-SMALLEST_EIGENVALUE = 1e-3
+SMALLEST_EIGENVALUE = 1e-6  # relative to the largest; below it a direction counts as empty
+NO_VARIATION = 1e-10  # a variance, in standardised units: what rounding the means leaves of constant rows
 HALF_WHITE, WHITE = 0.25, 0.5
 RIDGES = tuple(4.0**k for k in range(8))
 
@@ -53,11 +54,10 @@ def fit_coordinates(centred: FloatArray, *, directions: int, power: float, quant
     Power 1/4 (half-whitening) is the metric in which a mean released with isotropic noise has the least total squared
     error in the features: it minimises tr(A Sigma) tr(A^-1) over metrics A. Power 1/2 whitens.
     """
-    values, vectors = np.linalg.eigh(shrunk_covariance(centred))
-    keep = np.arange(len(values))[::-1][:directions]
-    values, vectors = np.maximum(values[keep], SMALLEST_EIGENVALUE), vectors[:, keep]
+    values, vectors = shrunk_principal(centred)
+    values, vectors = values[:directions], vectors[:, :directions]
     largest = np.abs(vectors).argmax(axis=0)
-    vectors = vectors * np.where(vectors[largest, np.arange(len(keep))] < 0, -1.0, 1.0)
+    vectors = vectors * np.where(vectors[largest, np.arange(len(values))] < 0, -1.0, 1.0)
     project = (vectors * values**-power).round(DECIMALS)
     norms = np.linalg.norm(centred @ project, axis=1)
     return Coordinates(
@@ -67,16 +67,24 @@ def fit_coordinates(centred: FloatArray, *, directions: int, power: float, quant
     )
 
 
-def shrunk_covariance(centred: FloatArray) -> FloatArray:
-    """Covariance of centred rows [n, p], shrunk towards a multiple of the identity (Ledoit and Wolf 2004)."""
+def shrunk_principal(centred: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues [r], descending, and eigenvectors [p, r] of the Ledoit-Wolf (2004) covariance of centred rows [n, p].
+
+    r is the rank of the rows: outside their span that covariance is a multiple of the identity. No p x p matrix is
+    made. Raises ValueError when the rows do not vary at all.
+    """
     n, p = centred.shape
-    sample = centred.T @ centred / n
-    level = float(np.trace(sample)) / p
-    distance = float(np.sum((sample - level * np.eye(p)) ** 2))
-    fourth = float(np.mean(np.sum(centred**2, axis=1) ** 2))
-    error = max((fourth - float(np.sum(sample**2))) / n, 0.0)
+    _, singular, transposed = np.linalg.svd(centred, full_matrices=False)
+    sample = singular**2 / n
+    rank = int(np.sum(sample > max(SMALLEST_EIGENVALUE * sample.max(initial=0.0), NO_VARIATION)))
+    if rank == 0:
+        raise ValueError(f"{n} public row(s) without variation around their means: nothing to anchor a generator to")
+    level = float(sample.sum()) / p
+    squares = float(np.sum(sample**2))
+    distance = squares - p * level**2
+    error = max(float(np.mean(np.sum(centred**2, axis=1) ** 2)) - squares, 0.0) / n
     weight = min(error / distance, 1.0) if distance > 0 else 1.0
-    return np.asarray((1 - weight) * sample + weight * level * np.eye(p))
+    return (1 - weight) * sample[:rank] + weight * level, transposed[:rank].T
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,9 +143,7 @@ def relative_risk(h: FloatArray, beta: FloatArray) -> FloatArray:
 
 
 def fit_anchor(rows: EncodedRows, classes: int, options: G0AOptions) -> Anchor:
-    """Every constant, from public rows alone. Raises ValueError for fewer than two of them."""
-    if len(rows) < 2:
-        raise ValueError(f"{len(rows)} public row(s): at least two are needed to anchor a generator")
+    """Every constant, from public rows alone. Raises ValueError when these do not vary."""
     centre = rows.x.mean(axis=0).round(DECIMALS)
     counts = np.bincount(rows.label, minlength=classes).astype(np.int64)
     means = [rows.x[rows.label == c].mean(axis=0).round(DECIMALS) if counts[c] else centre for c in range(classes)]

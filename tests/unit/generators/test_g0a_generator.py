@@ -14,7 +14,7 @@ from synth_platform.contract.cohort_spec import G0AOptions, load_cohort_spec
 from synth_platform.contract.tables import from_wide, split_public
 from synth_platform.contract.validate import validate
 from synth_platform.generators import registry
-from synth_platform.generators.g0a.anchor import clip_rows, fit_anchor, shrunk_covariance
+from synth_platform.generators.g0a.anchor import clip_rows, fit_anchor, shrunk_principal
 from synth_platform.generators.g0a.generator import G0A, ForeignStatisticError
 from synth_platform.generators.g0a.model import clip_slope, invert
 from synth_platform.generators.g0a.statistics import MomentContribution
@@ -221,11 +221,24 @@ def test_a_class_without_public_rows_borrows_donors(cohort, ask_noisily):
     assert np.isfinite(table.x).all()
 
 
-def test_the_covariance_is_ledoit_wolf():
+def test_public_rows_without_variation_are_refused(cohort):
+    rows = cohort[0].rows.take(np.zeros(5, dtype=np.int64))
+    with pytest.raises(ValueError, match="without variation"):
+        fit_anchor(rows, 3, OPTIONS)
+
+
+@pytest.mark.parametrize(("n", "p"), [(60, 12), (10, 30)])
+def test_the_covariance_is_ledoit_wolf(n, p):
+    """On the span of the rows; with fewer rows than features the rest of it is a multiple of the identity."""
     rng = np.random.default_rng(8)
-    rows = rng.normal(size=(60, 12)) @ rng.normal(size=(12, 12))
+    rows = rng.normal(size=(n, p)) @ rng.normal(size=(p, p))
     rows -= rows.mean(axis=0)
-    np.testing.assert_allclose(shrunk_covariance(rows), ledoit_wolf(rows, assume_centered=True)[0], rtol=1e-9)
+    values, vectors = shrunk_principal(rows)
+    peer = ledoit_wolf(rows, assume_centered=True)[0]
+    assert len(values) == min(n - 1, p)
+    np.testing.assert_allclose(peer @ vectors, vectors * values, atol=1e-9 * values[0])
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(len(values)), atol=1e-9)
+    assert (np.diff(values) <= 0).all()
 
 
 def test_the_clip_slope_is_the_derivative_of_the_clipped_mean():
