@@ -50,14 +50,15 @@ def _donors(rng: np.random.Generator, pool_label: IntArray, label: IntArray) -> 
         pool = pool if len(pool) else np.arange(len(pool_label))
         passes = -(-len(wanted) // len(pool))
         donor[wanted] = np.concatenate([rng.permutation(pool) for _ in range(passes)])[: len(wanted)]
-        partner[wanted] = rng.permutation(donor[wanted])
+        partner[wanted] = np.roll(donor[wanted], 1)
     return donor, partner
 
 
 def _carried(a: dict[str, Any], donor: IntArray, partner: IntArray, label: IntArray, smoothing: float) -> FloatArray:
     """[n, p] x = m_c + shift_c + T (sqrt(1 - s) r + sqrt(s) r'), r and r' the donors' residuals."""
     residuals = a["donor.x"] - a["means"][a["donor.label"]]
-    r = np.sqrt(1 - smoothing) * residuals[donor] + np.sqrt(smoothing) * residuals[partner]
+    s = np.where(donor == partner, 0.0, smoothing)[:, None]  # a donor is no smoothing for itself
+    r = np.sqrt(1 - s) * residuals[donor] + np.sqrt(s) * residuals[partner]
     r = r + (r @ a["moment.project"]) @ a["moment.change"] @ a["moment.restore"]
     return np.asarray(a["means"][label] + a["offset"][label] + r)
 

@@ -267,3 +267,25 @@ def test_moment_products_have_the_norm_of_the_clipped_square(cohort):
     contribution = MomentContribution(anchor, anchor.means)
     u = clip_rows((cohort[1].x - anchor.means[cohort[1].label]) @ anchor.moment.project, anchor.moment.clip)
     np.testing.assert_allclose(np.linalg.norm(contribution(cohort[1]), axis=1), np.sum(u**2, axis=1))
+
+
+def test_smoothing_keeps_the_residual_variance(generator, releases):
+    """Two donors in the proportion sqrt(1 - s) : sqrt(s) have the variance of one; 12,000 rows fix it to 2 %."""
+    state = generator.fit(releases)
+    spread = [
+        registry.sample(replace(state, document={**state.document, "smoothing": s}), rows=12_000, seed=1)
+        .x[:, :20]
+        .var()
+        for s in (0.0, 0.4)
+    ]
+    assert spread[1] == pytest.approx(spread[0], rel=0.05)
+
+
+def test_donors_are_used_evenly(state):
+    """Without smoothing or shift a class of m public rows gives each of them once to m synthetic rows."""
+    bare = {**state.arrays, "offset": np.zeros_like(state.arrays["offset"]), "moment.change": np.zeros((4, 4))}
+    counts = np.bincount(state.arrays["donor.label"])
+    bare["share"] = counts / counts.sum()
+    even = replace(state, arrays=bare, document={**state.document, "smoothing": 0.0})
+    table = registry.sample(even, rows=int(counts.sum()), seed=1)
+    np.testing.assert_allclose(np.sort(table.x[:, 0]), np.sort(state.arrays["donor.x"][:, 0]), atol=1e-9)
