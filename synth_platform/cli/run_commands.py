@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 import dagster as dg
 import typer
 from rich.console import Console
+from rich.table import Table
 from rich.tree import Tree
 
 from resources.artefacts import CONTENT, read_artefact
 from resources.cohorts import CohortRegistry
 from resources.home import HomeResource, SynthHome
+from resources.ledger import home_ledger
 from resources.private import fingerprint_key
 from synth_platform.cli.app import VERDICT_FAILED, Json, app, bad_input, console, fail, home, print_json
 from synth_platform.cli.lineage import Node, trace
@@ -94,10 +96,16 @@ def lineage(
     cohort, code, plan = parts
     graph = build_definitions().resolve_asset_graph()
     node = trace(place.instance(), graph, dg.AssetKey([code, "release"]), cohort, plan)
+    rows = [row for row in home_ledger(place).table() if row["entry_id"] in node.ledger_entries]
     if as_json:
-        print_json(node.as_dict())
-    else:
-        console().print(_tree(node, set()))
+        print_json({"release": release, "lineage": node.as_dict(), "ledger": rows})
+        return
+    console().print(_tree(node, set()))
+    table = Table("entry", "state", "sensitivity", "noise scale", "neighbouring", "noise", "time", "hash")
+    for row in rows:
+        names = ("entry_id", "state", "sensitivity", "scale", "neighbouring", "noise_source", "time", "hash")
+        table.add_row(*(f"{row[name]:.6g}" if isinstance(row[name], float) else str(row[name])[:28] for name in names))
+    console().print(table)
 
 
 @app.command()

@@ -14,8 +14,8 @@ def correct_real_arm(
     """Batch correction fitted on the training split alone, and all private rows corrected by it (8-1 §1.2 L2a).
 
     Every corrected row depends on all training rows, so the result is plain rows, not a closed table: nothing computed
-    from it has a bounded sensitivity. The correction does not know labels: with the label as covariate, a test row's own
-    label would enter its features.
+    from it has a bounded sensitivity. The correction does not know labels: with the label as covariate, a test row's
+    own label would enter its features.
     """
     correction = fit_batch(
         rows.where_split("train"),

@@ -9,8 +9,8 @@ from jinja2 import Environment, StrictUndefined
 TEMPLATE = """\
 # {{ title }}: synthetic table
 
-{{ rows }} synthetic rows, {{ columns }} columns. No row is one of the private cohort: every row was drawn from a model that
-saw that cohort only through the noisy statistics listed in `ledger.json`.
+{{ rows }} synthetic rows, {{ columns }} columns. No row is one of the private cohort: every row was drawn from a model
+that saw that cohort only through the noisy statistics listed in `ledger.json`.
 
 | file | what it is |
 |---|---|
