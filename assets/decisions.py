@@ -79,6 +79,7 @@ def decision_asset(code: GeneratorCode) -> dg.AssetsDefinition:
                 "reasons": judged["reasons"],
                 "notes": judged["notes"],
                 "ledger_status": judged["ledger"]["status"],
+                "ledger_reasons": judged["ledger"]["reasons"],
                 "ledger_entries": judged["ledger"]["entries"],
                 "ledger": ledger_table(ledger.rows(judged["ledger"]["entries"])),
             },

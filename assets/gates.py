@@ -53,7 +53,7 @@ def gate_asset(code: GeneratorCode, gate: Gate) -> dg.AssetsDefinition:
             metadata={"status": judged["status"], "private_access": "gate, restricted zone"},
             check_results=[
                 schema_check(describe_document(judged, VERDICT_FIELDS), key, home.validations(context, key)),
-                verdict_check(judged["status"], gate, key),
+                verdict_check(judged, gate, code, key),
             ],
         )
 

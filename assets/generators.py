@@ -7,6 +7,7 @@ import dagster as dg
 from assets.metadata import CODE_VERSION, ledger_table, open_table_metadata
 from assets.partitions import cohort_of, cohort_plans, omics_cohorts, plan_of
 from checks.descriptions import describe_state, describe_synthetic
+from checks.known_verdicts import CONTROL_IN_WORDS
 from checks.schema import schema_check, schema_check_spec
 from resources.cohorts import CohortRegistry
 from resources.home import HomeResource
@@ -80,7 +81,7 @@ def control_checkpoint_asset(code: GeneratorCode) -> dg.AssetsDefinition:
             "corrected": dg.AssetIn(key=["normalized", "batch_corrected"]),
         },
         check_specs=[schema_check_spec(key, omics_cohorts)],
-        description=f"Control {code}: its right verdict is known, and it is never released.",
+        description=f"Control, never released: {CONTROL_IN_WORDS[code]}.",
     )
     def checkpoint(
         context: dg.AssetExecutionContext,

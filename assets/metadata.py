@@ -26,29 +26,44 @@ def open_table_metadata(frame: pl.DataFrame) -> dict[str, Any]:
     return {"dagster/column_schema": column_schema(frame), "dagster/row_count": frame.height}
 
 
+# What people compare first comes first: the page shows about five columns before it scrolls.
 LEDGER_COLUMNS: Mapping[str, str] = {
-    "entry_id": "string",
     "code": "string",
-    "event": "string",
+    "mechanism": "string",
     "sensitivity": "float",
     "scale": "float",
-    "neighbouring": "string",
-    "noise_source": "string",
     "state": "string",
     "time": "string",
+    "noise_source": "string",
+    "neighbouring": "string",
+    "entry_id": "string",
     "hash": "string",
 }
 
 
 def ledger_table(rows: Sequence[Mapping[str, Any]]) -> dg.MetadataValue:
-    """Ledger entries as a table in the UI: code, mechanism, sensitivity, noise scale, state, time, hash."""
+    """One line per ledger entry as the chain has it last: code, mechanism, sensitivity, noise scale, state, hash."""
     schema = dg.TableSchema(columns=[dg.TableColumn(name, kind) for name, kind in LEDGER_COLUMNS.items()])
-    records = [dg.TableRecord({name: row[name] for name in LEDGER_COLUMNS} | _mechanism(row)) for row in rows]
+    latest = {row["entry_id"]: row for row in rows}  # a committed row comes after its reservation
+    records = []
+    for row in latest.values():
+        shown = dict(row) | {
+            "mechanism": _mechanism(row["event"]),
+            "sensitivity": significant(row["sensitivity"]),
+            "scale": significant(row["scale"]),
+            "time": row["time"][:19],
+        }
+        records.append(dg.TableRecord({name: shown[name] for name in LEDGER_COLUMNS}))
     return dg.MetadataValue.table(records, schema)
 
 
-def _mechanism(row: Mapping[str, Any]) -> dict[str, str]:
+def significant(figure: float | None) -> float | None:
+    """A figure to six significant digits, which is what a reader compares."""
+    return None if figure is None else float(f"{figure:.6g}")
+
+
+def _mechanism(event: str) -> str:
     """The mechanism event as people write it, e.g. "Gaussian, noise multiplier 5.25"."""
-    event = json.loads(row["event"])
-    multiplier = event.get("noise_multiplier")
-    return {"event": f"{event['type']}, noise multiplier {multiplier:.4g}" if multiplier else event["type"]}
+    document = json.loads(event)
+    name, multiplier = document["type"].removesuffix("DpEvent"), document.get("noise_multiplier")
+    return f"{name}, noise multiplier {multiplier:.4g}" if multiplier else name

@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 import polars as pl
 
-from assets.metadata import CODE_VERSION, ledger_table
+from assets.metadata import CODE_VERSION, ledger_table, significant
 from assets.partitions import cohort_of, cohort_plans, plan_of
 from checks.schema import SCHEMA
 from checks.verdicts import ELIGIBLE, VERDICT
@@ -108,10 +108,10 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
                 "published_zone": "released",
                 "decision": decision["decision"],
                 "notes": decision["notes"],
-                "epsilon_rdp": decision["ledger"]["epsilon_rdp"],
-                "epsilon_tight": decision["ledger"]["epsilon_pld"],
+                "epsilon_rdp": significant(decision["ledger"]["epsilon_rdp"]),
+                "epsilon_tight": significant(decision["ledger"]["epsilon_pld"]),
                 "delta": decision["delta"],
-                "mu": decision["mu"],
+                "mu": significant(decision["mu"]),
                 "ledger_head": book.head_hash(),
                 "ledger_entries": decision["ledger"]["entries"],
                 "ledger": ledger_table(entries),

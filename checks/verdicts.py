@@ -2,38 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 
+from checks.known_verdicts import CONTROL_IN_WORDS
 from synth_platform.evaluation.gates import Gate
 
 VERDICT = "verdict"
 ELIGIBLE = "eligible"
 
 
-def verdict_check(status: str, gate: Gate, asset: dg.AssetKey) -> dg.AssetCheckResult:
-    """Passes when the status does not stand in the way of a release."""
+# What a reason or a note of a decision means, for readers who do not know the codes.
+IN_WORDS: Mapping[str, str] = {
+    "DUA_NOT_REVIEWED": "the data use agreement was not reviewed for release",
+    "CONTROL_GENERATOR": "a control is never released",
+    "UNKNOWN_GENERATOR": "the generator is not a registered mechanism",
+    "SEEDED_NOISE": "noise came from a seeded source, which is for tests",
+    "SCHEMA_VIOLATION": "the synthetic table breaks the cohort's contract",
+    "UTILITY_FAIL": "an endpoint is not preserved",
+    "UTILITY_HOLD": "an endpoint cannot be judged on these real rows",
+    "CLOSEST_RECORD_FAIL": "the table is nearer to training rows than chance allows",
+    "MEMBERSHIP_FAIL": "an attack tells training rows from fresh ones",
+    "MEMBERSHIP_NOT_CONFIRMED": "no attack succeeds, but there are too few rows to confirm it",
+    "LEDGER_ABSENT": "private rows were read without a ledger entry",
+    "BUDGET_EXCEEDED": "the privacy budget does not cover it",
+    "DP_AUDIT_CONTRADICTION": "an audit measured more leakage than the ledger allows",
+    "NO_PRIVATE_LIFT": "public rows alone would serve as well on every endpoint",
+}
+
+
+def verdict_check(judged: Mapping[str, Any], gate: Gate, code: str, asset: dg.AssetKey) -> dg.AssetCheckResult:
+    """Passes when the status does not stand in the way of a release; says in words what does."""
+    status, reasons = str(judged["status"]), list(gate.explain(judged))
     passed = status in gate.passing
+    sentences = [status if passed else f"{status}: {'; '.join(reasons)}", f"A release needs {_either(gate.passing)}"]
+    if code in CONTROL_IN_WORDS:
+        sentences.append(f"{code} is a control: {CONTROL_IN_WORDS[code]}")
     return dg.AssetCheckResult(
         check_name=VERDICT,
         asset_key=asset,
         passed=passed,
         severity=dg.AssetCheckSeverity.ERROR,
-        description=f"{status}. A release needs {' or '.join(sorted(gate.passing))}.",
-        metadata={"status": status, "claim": gate.claim},
+        description=". ".join(sentences) + ".",
+        metadata={"status": status, "reasons": reasons, "claim": gate.claim},
     )
 
 
-def decision_check(decision: dict[str, Any], asset: dg.AssetKey) -> dg.AssetCheckResult:
+def decision_check(decision: Mapping[str, Any], asset: dg.AssetKey) -> dg.AssetCheckResult:
     """Passes when the release rule says ELIGIBLE_*; otherwise the reasons stand in the description."""
-    eligible = str(decision["decision"]).startswith("ELIGIBLE_")
-    reasons = [*decision["reasons"]]
+    reasons, notes = list(decision["reasons"]), list(decision["notes"])
+    grade = str(decision["decision"])
     return dg.AssetCheckResult(
         check_name=ELIGIBLE,
         asset_key=asset,
-        passed=eligible,
+        passed=grade.startswith("ELIGIBLE_"),
         severity=dg.AssetCheckSeverity.WARN,
-        description=decision["decision"] + (": " + ", ".join(reasons) if reasons else ""),
-        metadata={"decision": decision["decision"], "reasons": reasons, "notes": list(decision["notes"])},
+        description=". ".join([f"{grade}: {in_words(reasons)}" if reasons else grade, *map(_in_words, notes)]) + ".",
+        metadata={"decision": grade, "reasons": reasons, "notes": notes},
     )
+
+
+def in_words(codes: Sequence[str]) -> str:
+    """Reason codes as one sentence that names them."""
+    return "; ".join(map(_in_words, codes))
+
+
+def _in_words(code: str) -> str:
+    return f"{IN_WORDS[code]} ({code})"
+
+
+def _either(statuses: frozenset[str]) -> str:
+    return " or ".join(sorted(statuses))

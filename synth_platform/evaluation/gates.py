@@ -10,6 +10,7 @@ import polars as pl
 
 from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.evaluation.closest_record import closest_record_gate
+from synth_platform.evaluation.explain import explain_closest_record, explain_membership, explain_utility
 from synth_platform.evaluation.membership import membership_gate
 from synth_platform.evaluation.utility import utility_gate
 from synth_platform.normalize.reference import PublicReference
@@ -24,13 +25,14 @@ class Gate:
     """A gate as an asset sees it.
 
     judge(spec, reference, real arm, synthetic tables) -> {"status", "summary", "evidence"}: JSON values. passing: the
-    statuses that do not stand in the way of a release.
+    statuses that do not stand in the way of a release. explain(verdict document) -> what stands in the way, in words.
     """
 
     name: str
     claim: str
     passing: frozenset[str]
     judge: Judge
+    explain: Callable[[Mapping[str, Any]], tuple[str, ...]]
 
 
 def _utility(
@@ -79,17 +81,20 @@ GATES: tuple[Gate, ...] = (
         "Models trained on the synthetic tables keep at least 95 % of every endpoint on real test rows.",
         frozenset({"PASS_CONFIRMED", "PASS_POINT"}),
         _utility,
+        explain_utility,
     ),
     Gate(
         "closest_record_gate",
         "The released table is no nearer to training rows than to rows the generator never saw.",
         frozenset({"PASS"}),
         _closest_record,
+        explain_closest_record,
     ),
     Gate(
         "membership_gate",
         "No named attack tells training rows from fresh rows with AUROC above the limit, confirmed by its upper bound.",
         frozenset({"PASS_CONFIRMED"}),
         _membership,
+        explain_membership,
     ),
 )
