@@ -42,7 +42,7 @@ def statistics_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         matrix: PrivateTable,
     ):
         spec = registry.spec(cohort_of(context))
-        curator = ledger.curator(spec, run_id=context.run_id)
+        curator = ledger.curator(spec, run_id=context.run.run_id)
         training = matrix.transform(select_split("train"))
         generator = make_generator(code, reference, spec, spec.plan(plan_of(context)))
         releases = generator.measure(lambda query: training.measure(query, curator))
