@@ -16,7 +16,7 @@ from synth_platform.contract.cohort_spec import CohortSpecError
 from synth_platform.privacy.ledger import LedgerError
 
 VERDICT_FAILED, BAD_INPUT = 1, 2
-WIDE = 160
+WIDE = 165
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]

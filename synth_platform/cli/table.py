@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-ONE_TABLE = 155
+ONE_TABLE = 165
 CAPTION = (
     "P/S: preservation and skill; P ?: the real arm itself shows no signal. DCR: copies, π̂, r̂. MIA: AUROC (bound)."
 )
@@ -48,7 +48,7 @@ def _table(cohort: str, columns: Sequence[Column], decisions: Sequence[Document]
         pad_edge=False,
     )
     for column in columns:
-        table.add_column(column.title, justify="right" if column.right else "left", no_wrap=column.title != "decision")
+        table.add_column(column.title, justify="right" if column.right else "left", no_wrap=True)
     for decision in decisions:
         table.add_row(*(column.show(decision) for column in columns))
     return table
