@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -12,6 +11,7 @@ import numpy as np
 from synth_platform.contract.cohort_spec import G0Options
 from synth_platform.generators.basis import PublicBasis, fit_basis
 from synth_platform.generators.cells import Cells, CountContribution, MomentContribution, SumContribution
+from synth_platform.generators.paid import require_paid, require_target
 from synth_platform.generators.postprocess import LatentModel, fit_latent_model
 from synth_platform.generators.protocol import Ask, GeneratorState, PrivacyTarget
 from synth_platform.generators.synthetic import feature_names, synthetic_rows
@@ -25,10 +25,6 @@ CODE = "G0"
 CODES = ("G0_COUNTS", "G0_SUMS", "G0_MOMENT")
 # exp() of anything inside stays finite and positive, however noisy the model is.
 LOG_TIME_LIMIT = 700.0
-
-
-class ForeignStatisticError(ValueError):
-    """Something other than the statistics this generator asked for was handed to `fit`."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +41,7 @@ class G0:
     code: ClassVar[str] = CODE
 
     def __post_init__(self) -> None:
-        if not math.isclose(sum(self.options.shares), 1.0, abs_tol=1e-9):
-            raise ValueError(f"g0.shares add up to {sum(self.options.shares):.6g}; they must add up to 1")
-        if self.target.delta >= 1 / self.reference.n_ref:
-            raise ValueError(
-                f"delta = {self.target.delta:.3g} is not below 1/n_ref = {1 / self.reference.n_ref:.3g} (8-1 §2.1): "
-                "lower the plan's delta"
-            )
+        require_target(self.target, n_ref=self.reference.n_ref, shares=self.options.shares, option="g0.shares")
 
     @cached_property
     def basis(self) -> PublicBasis:
@@ -114,7 +104,7 @@ class G0:
 
         Raises ForeignStatisticError unless `releases` are the paid-for answers to `queries()`, in that order.
         """
-        self._check(releases)
+        require_paid(CODE, releases, self.queries())
         counts, sums, moment = (release.values for release in releases)
         shape = (self.cells.count, len(self.cells.groups))
         model = fit_latent_model(
@@ -125,21 +115,6 @@ class G0:
             count_floor=self.options.count_floor,
         )
         return self._state(model, releases)
-
-    def _check(self, releases: tuple[StatisticRelease, ...]) -> None:
-        if not isinstance(releases, tuple) or any(type(release) is not StatisticRelease for release in releases):
-            raise ForeignStatisticError("G0.fit takes a tuple of StatisticRelease and nothing else")
-        if tuple(release.code for release in releases) != CODES:
-            raise ForeignStatisticError(f"G0.fit takes exactly {', '.join(CODES)}, in that order")
-        for release, query in zip(releases, self.queries(), strict=True):
-            if release.values.shape != (query.dimension,):
-                raise ForeignStatisticError(f"{release.code}: {release.values.shape} values for ({query.dimension},)")
-            if not np.isfinite(release.values).all():
-                raise ForeignStatisticError(f"{release.code}: a value is not finite")
-            if not math.isclose(release.sensitivity, query.sensitivity) or not math.isclose(release.sigma, query.sigma):
-                raise ForeignStatisticError(f"{release.code}: sensitivity or sigma differ from the query of this plan")
-            if not release.entry_id:
-                raise ForeignStatisticError(f"{release.code}: no ledger entry id, so nobody paid for it")
 
     def _state(self, model: LatentModel, releases: tuple[StatisticRelease, ...]) -> GeneratorState:
         cells, basis, options = self.cells, self.basis, self.options

@@ -25,6 +25,7 @@ from synth_platform.generators.g0a.statistics import (
     MeanContribution,
     MomentContribution,
 )
+from synth_platform.generators.paid import require_paid, require_target
 from synth_platform.generators.protocol import Ask, GeneratorState, PrivacyTarget
 from synth_platform.normalize.reference import PublicReference, public_batch_map
 from synth_platform.normalize.rows import EncodedRows, FloatArray
@@ -35,10 +36,6 @@ from synth_platform.privacy.within_row import within_row
 CODE = "G0A"
 NAMES = ("counts", "means", "hazard", "moment")
 Contribution = CountContribution | MeanContribution | HazardContribution | MomentContribution
-
-
-class ForeignStatisticError(ValueError):
-    """Something other than the statistics this generator asked for was handed to `fit`."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +51,7 @@ class G0A:
     code: str = CODE
 
     def __post_init__(self) -> None:
-        if not math.isclose(sum(self.options.shares), 1.0, abs_tol=1e-9):
-            raise ValueError(f"g0a.shares add up to {sum(self.options.shares):.6g}; they must add up to 1")
-        if self.target.delta >= 1 / self.reference.n_ref:
-            raise ValueError(
-                f"delta = {self.target.delta:.3g} is not below 1/n_ref = {1 / self.reference.n_ref:.3g} (8-1 §2.1): "
-                "lower the plan's delta"
-            )
+        require_target(self.target, n_ref=self.reference.n_ref, shares=self.options.shares, option="g0a.shares")
 
     @cached_property
     def anchor(self) -> Anchor:
@@ -98,7 +89,10 @@ class G0A:
 
         Raises ForeignStatisticError unless `releases` are the paid-for answers to this generator's queries, in order.
         """
-        self._check(releases)
+        queries = self.queries()
+        if self.anchor.moment is not None:
+            queries = (*queries, self._moment_query(self.anchor.means))
+        require_paid(CODE, releases, queries)
         anchor = self.anchor
         means, prevalence, means_null = self._means(releases)
         null = {"counts": prevalence.null, "means": means_null}
@@ -190,25 +184,6 @@ class G0A:
         """The contribution of a row after the public batch correction, itself within-row."""
         correct = public_batch_map(self.reference)
         return lambda rows: contribution(correct(rows))
-
-    def _check(self, releases: tuple[StatisticRelease, ...]) -> None:
-        if not isinstance(releases, tuple) or any(type(release) is not StatisticRelease for release in releases):
-            raise ForeignStatisticError("G0A.fit takes a tuple of StatisticRelease and nothing else")
-        codes = tuple(f"{CODE}_{name.upper()}" for name in self.statistics)
-        if tuple(release.code for release in releases) != codes:
-            raise ForeignStatisticError(f"G0A.fit takes exactly {', '.join(codes)}, in that order")
-        queries = self.queries()
-        if self.anchor.moment is not None:
-            queries = (*queries, self._moment_query(self.anchor.means))
-        for release, query in zip(releases, queries, strict=True):
-            if release.values.shape != (query.dimension,):
-                raise ForeignStatisticError(f"{release.code}: {release.values.shape} values for ({query.dimension},)")
-            if not np.isfinite(release.values).all():
-                raise ForeignStatisticError(f"{release.code}: a value is not finite")
-            if not math.isclose(release.sensitivity, query.sensitivity) or not math.isclose(release.sigma, query.sigma):
-                raise ForeignStatisticError(f"{release.code}: sensitivity or sigma differ from the query of this plan")
-            if not release.entry_id:
-                raise ForeignStatisticError(f"{release.code}: no ledger entry id, so nobody paid for it")
 
 
 def _noisy(release: StatisticRelease) -> Noisy:

@@ -11,7 +11,8 @@ from scipy import stats
 
 from synth_platform.contract.cohort_spec import G0Options
 from synth_platform.generators import g0
-from synth_platform.generators.g0 import G0, ForeignStatisticError
+from synth_platform.generators.g0 import G0
+from synth_platform.generators.paid import ForeignStatisticError
 from synth_platform.generators.protocol import PrivacyTarget
 from synth_platform.privacy.statistics import StatisticQuery
 

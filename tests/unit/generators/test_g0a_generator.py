@@ -15,9 +15,10 @@ from synth_platform.contract.tables import from_wide, split_public
 from synth_platform.contract.validate import validate
 from synth_platform.generators import registry
 from synth_platform.generators.g0a.anchor import clip_rows, fit_anchor, shrunk_principal
-from synth_platform.generators.g0a.generator import G0A, ForeignStatisticError
+from synth_platform.generators.g0a.generator import G0A
 from synth_platform.generators.g0a.model import clip_slope, invert
 from synth_platform.generators.g0a.statistics import MomentContribution
+from synth_platform.generators.paid import ForeignStatisticError
 from synth_platform.generators.protocol import PrivacyTarget
 from synth_platform.normalize.reference import build_reference
 from synth_platform.privacy.accounting import gaussian_epsilon
