@@ -1,0 +1,64 @@
+"""The governance view in a real browser: the graph, a release down to its ledger, a refused table with its reason."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver.common.by import By
+
+SYNTH = Path(sys.executable).with_name("synth")
+PROGRAMS = (Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver"))
+MISSING = [str(program) for program in PROGRAMS if not os.access(program, os.X_OK)]
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(bool(MISSING), reason=f"no {' and no '.join(MISSING)}: install chromium and chromium-driver"),
+]
+STAGES = ("cohort", "public", "normalized", "statistics", "G0A", "S_COPY")
+
+
+def test_a_governance_officer_follows_a_release_and_a_refusal(page: Any, finished_home: dict[str, str]) -> None:
+    """From the graph to the release's ledger entries, then to the control that was refused and why."""
+    shown = page.open("/asset-groups", "Global asset lineage", *STAGES)
+    assert set(STAGES) <= set(shown.splitlines())
+
+    ledger = json.loads(
+        subprocess.run(
+            [SYNTH, "ledger", "show", "--json"], env=finished_home, capture_output=True, check=True, timeout=60
+        ).stdout
+    )
+    committed = [row for row in ledger if row["state"] == "committed"]
+    assert {row["code"] for row in committed} >= {"G0A_COUNTS", "G0A_MEANS"}
+    shown = page.open(
+        "/assets/G0A/release?view=partitions&partition=virtual%7Cwide", "virtual-G0A-wide", "ELIGIBLE_", "ledger_head"
+    )
+    for row in committed:
+        line = next(line for line in shown.splitlines() if line.startswith(f"{row['code']} "))
+        assert "noise multiplier" in line
+        assert row["entry_id"] in line
+        assert row["hash"] in line
+    assert ledger[-1]["hash"] in shown
+
+    shown = page.open(
+        "/assets/S_COPY/closest_record_gate?view=checks&checkDetail=verdict",
+        "Failed",
+        "FAIL: it holds copies of training rows",
+        "A release needs PASS. S_COPY is a control",
+    )
+    assert "Latest execution" in shown
+
+    page.open("/assets/S_COPY/decision?view=checks&checkDetail=known_verdict", "Passed", "Judged as it must be.")
+
+
+def test_the_governance_view_changes_nothing(page: Any) -> None:
+    """The button that would start a run is there and cannot be pressed."""
+    page.open("/assets/G0A/release", "Materialize", "The release package")
+    buttons = [b for b in page.driver.find_elements(By.TAG_NAME, "button") if b.text.startswith("Materialize")]
+    assert buttons
+    assert not any(button.is_enabled() for button in buttons)
