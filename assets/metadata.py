@@ -63,7 +63,7 @@ def significant(figure: float | None) -> float | None:
 
 
 def _mechanism(event: str) -> str:
-    """The mechanism event as people write it, e.g. "Gaussian, noise multiplier 5.25"."""
+    """The mechanism event as people write it, e.g. "Gaussian, σ/Δ 5.25"."""
     document = json.loads(event)
     name, multiplier = document["type"].removesuffix("DpEvent"), document.get("noise_multiplier")
-    return f"{name}, noise multiplier {multiplier:.4g}" if multiplier else name
+    return f"{name}, σ/Δ {multiplier:.4g}" if multiplier else name

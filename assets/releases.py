@@ -103,18 +103,18 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         yield dg.MaterializeResult(
             value={"package": package.name, "decision": decision["decision"]},
             metadata={
-                "package": dg.MetadataValue.path(str(package)),
-                "package_name": package.name,
-                "published_zone": "released",
                 "decision": decision["decision"],
                 "notes": decision["notes"],
-                "epsilon_rdp": significant(decision["ledger"]["epsilon_rdp"]),
                 "epsilon_tight": significant(decision["ledger"]["epsilon_pld"]),
+                "epsilon_rdp": significant(decision["ledger"]["epsilon_rdp"]),
                 "delta": decision["delta"],
                 "mu": significant(decision["mu"]),
-                "ledger_head": book.head_hash(),
-                "ledger_entries": decision["ledger"]["entries"],
                 "ledger": ledger_table(entries),
+                "ledger_entries": decision["ledger"]["entries"],
+                "ledger_head": book.head_hash(),
+                "package_name": package.name,
+                "package": dg.MetadataValue.path(str(package)),
+                "published_zone": "released",
             },
         )
 

@@ -35,7 +35,7 @@ IN_WORDS: Mapping[str, str] = {
 
 def verdict_check(judged: Mapping[str, Any], gate: Gate, code: str, asset: dg.AssetKey) -> dg.AssetCheckResult:
     """Passes when the status does not stand in the way of a release; says in words what does."""
-    status, reasons = str(judged["status"]), list(gate.explain(judged))
+    status, reasons = str(judged["status"]), gate.explain(judged)
     passed = status in gate.passing
     sentences = [status if passed else f"{status}: {'; '.join(reasons)}", f"A release needs {_either(gate.passing)}"]
     if code in CONTROL_IN_WORDS:
@@ -46,7 +46,7 @@ def verdict_check(judged: Mapping[str, Any], gate: Gate, code: str, asset: dg.As
         passed=passed,
         severity=dg.AssetCheckSeverity.ERROR,
         description=". ".join(sentences) + ".",
-        metadata={"status": status, "reasons": reasons, "claim": gate.claim},
+        metadata={"status": status, "claim": gate.claim},
     )
 
 

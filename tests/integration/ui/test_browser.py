@@ -40,7 +40,7 @@ def test_a_governance_officer_follows_a_release_and_a_refusal(page: Any, finishe
     )
     for row in committed:
         line = next(line for line in shown.splitlines() if line.startswith(f"{row['code']} "))
-        assert "noise multiplier" in line
+        assert "Gaussian, σ/Δ" in line
         assert row["entry_id"] in line
         assert row["hash"] in line
     assert ledger[-1]["hash"] in shown
