@@ -11,7 +11,7 @@ from assets.partitions import cohort_of, cohort_plans, plan_of
 from checks.schema import SCHEMA
 from checks.verdicts import ELIGIBLE, VERDICT
 from resources.cohorts import CohortRegistry
-from resources.evaluations import stale_or_failed
+from resources.evaluations import moved_on, stale_or_failed
 from resources.home import HomeResource
 from resources.ledger import LedgerResource
 from synth_platform.contract.cohort_spec import DP_GENERATORS, GeneratorCode
@@ -68,9 +68,11 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         if decision["decision"] == "BLOCKED":
             context.log.warning(f"{code} is BLOCKED, nothing is released: {', '.join(decision['reasons'])}")
             return
-        problems = stale_or_failed(context.instance, required_checks(code), context.partition_key)
+        checks, partition = required_checks(code), context.partition_key
+        problems = stale_or_failed(context.instance, checks, partition)
+        problems += moved_on(context.instance, home, dict.fromkeys(check.asset_key for check in checks), partition)
         if problems:
-            raise dg.Failure(f"checks stand in the way of the release: {'; '.join(problems)}", allow_retries=False)
+            raise dg.Failure(f"nothing is released: {'; '.join(problems)}; run the plan again", allow_retries=False)
         spec, plan = registry.spec(cohort_of(context)), plan_of(context)
         book = ledger.ledger()
         again = assess(

@@ -78,6 +78,14 @@ def artefact_sha256(folder: UPath) -> str:
     return hashlib.sha256((folder / CONTENT).read_bytes()).hexdigest()
 
 
+def artefact_fingerprint(folder: UPath, key: FingerprintKey) -> str:
+    """How metadata names a stored artefact: its hash under the home's key.
+
+    The plain hash of a private table would let anyone who holds a candidate table confirm it.
+    """
+    return key.name(artefact_sha256(folder).encode())
+
+
 def _put(path: UPath, payload: bytes) -> None:
     if path.protocol not in ("", "file"):
         path.write_bytes(payload)  # an object store makes a single object visible at once
@@ -91,11 +99,7 @@ def _put(path: UPath, payload: bytes) -> None:
 
 
 class RestrictedIOManager(dg.UPathIOManager):
-    """Every asset value between steps lives in the restricted zone; packages are written by the release asset alone.
-
-    The fingerprint in metadata is the artefact's hash under the home's key: the plain hash of a private table would let
-    anyone who holds a candidate table confirm it.
-    """
+    """Every asset value between steps lives in the restricted zone; packages are written by the release asset alone."""
 
     def __init__(self, root: UPath, key: FingerprintKey) -> None:
         super().__init__(base_path=root)
@@ -104,12 +108,12 @@ class RestrictedIOManager(dg.UPathIOManager):
 
     def dump_to_path(self, context: dg.OutputContext, obj: Any, path: UPath) -> None:
         """Store a value and name it, and what its step read, in the metadata."""
-        stored = write_artefact(path, obj)
+        write_artefact(path, obj)
         inputs = self._read.get((context.run_id, context.step_key), {})
         context.add_output_metadata(
             {
                 "zone": "restricted",
-                "fingerprint": self._key.name(stored.sha256.encode()),
+                "fingerprint": artefact_fingerprint(path, self._key),
                 "input_fingerprints": dg.MetadataValue.json(dict(sorted(inputs.items()))),
             }
         )
@@ -119,7 +123,7 @@ class RestrictedIOManager(dg.UPathIOManager):
         if context.has_asset_key and context.step_context is not None:
             key = (context.step_context.run_id, context.step_context.step.key)
             name = context.asset_key.to_user_string()
-            self._read.setdefault(key, {})[name] = self._key.name(artefact_sha256(path).encode())
+            self._read.setdefault(key, {})[name] = artefact_fingerprint(path, self._key)
         return read_artefact(path, self._key)
 
     def get_asset_relative_path(self, context: dg.InputContext | dg.OutputContext) -> UPath:

@@ -1,4 +1,4 @@
-"""What the event log says of an asset partition now: its latest materialisation and the checks that belong to it."""
+"""What stands of an asset partition now: its latest materialisation, its checks, and what it was made of."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import dagster as dg
+
+from resources.artefacts import CONTENT, artefact_fingerprint
+from resources.home import HomeResource
+from resources.private import fingerprint_key
 
 HISTORY = 200
 
@@ -49,4 +53,29 @@ def stale_or_failed(instance: dg.DagsterInstance, checks: Iterable[dg.AssetCheck
             problems.append(f"{name}: not evaluated for the latest materialisation")
         elif not verdicts[0]:
             problems.append(f"{name}: failed")
+    return problems
+
+
+def moved_on(
+    instance: dg.DagsterInstance, home: HomeResource, assets: Iterable[dg.AssetKey], partition: str
+) -> list[str]:
+    """Assets whose stored content is not what they recorded, or not made from what is stored of their inputs now.
+
+    A passed check speaks of the content it saw: a table drawn again after its verdicts was never judged.
+    """
+    key, parts = fingerprint_key(home), partition.split("|")
+
+    def stored(asset: dg.AssetKey) -> str | None:
+        folders = (home.paths.artefact(asset, *parts), home.paths.artefact(asset, parts[0]))
+        return next((artefact_fingerprint(folder, key) for folder in folders if (folder / CONTENT).exists()), None)
+
+    problems = []
+    for asset in assets:
+        latest = latest_metadata(instance, asset, partition)
+        recorded = {} if latest is None else {name: entry.value for name, entry in latest[1].items()}
+        if recorded.get("fingerprint") != stored(asset):
+            problems.append(f"{asset.to_user_string()}: is not what was materialised")
+        for name, fingerprint in recorded.get("input_fingerprints", {}).items():
+            if fingerprint != stored(dg.AssetKey.from_user_string(name)):
+                problems.append(f"{asset.to_user_string()}: made from another {name}")
     return problems
