@@ -123,7 +123,7 @@ class Platform:
             run_config=QUIET,
             raise_on_error=False,
         )
-        assert result.success or not check, failure(result)
+        assert result.success or not check, self.failure(result)
         return result
 
     def latest(self, asset: str, plan: str | None = PLAN_KEY, cohort: str = COHORT) -> dg.EventLogRecord | None:
@@ -170,25 +170,40 @@ class Platform:
         for package in self.home.released.iterdir():
             shutil.rmtree(package)
 
+    def check(self, asset: str, check: str) -> dg.AssetCheckEvaluation:
+        """Evaluate one check of the plan's partition alone, tagged with its partition as a run from the UI is."""
+        key = dg.AssetCheckKey(dg.AssetKey.from_user_string(asset), check)
+        job = dg.define_asset_job("check", selection=dg.AssetSelection.checks(key))
+        definitions = dg.Definitions.merge(self.definitions, dg.Definitions(jobs=[job]))
+        dimensions = {"": str(self.partition()), "/cohort": COHORT, "/plan": PLAN_KEY}
+        result = definitions.resolve_job_def("check").execute_in_process(
+            instance=self.instance,
+            tags={f"dagster/partition{name}": value for name, value in dimensions.items()},
+            run_config=QUIET,
+            raise_on_error=False,
+        )
+        [evaluation] = result.get_asset_check_evaluations()
+        return evaluation
+
+    @staticmethod
+    def failure(result: dg.ExecuteInProcessResult) -> str:
+        """What went wrong: failed checks, and messages of every failed step, causes included."""
+        messages = [
+            f"{check.asset_key.to_user_string()}: {check.check_name}: {check.description}"
+            for event in result.all_events
+            if event.event_type_value == "ASSET_CHECK_EVALUATION"
+            and not (check := event.asset_check_evaluation_data).passed
+        ]
+        for step in result.all_events:
+            error = step.step_failure_data.error if step.is_step_failure else None
+            while error is not None:
+                messages.append(error.message)
+                error = error.cause
+        return "\n".join(messages)
+
     @staticmethod
     def _parts(plan: str | None, cohort: str) -> Sequence[str]:
         return [cohort] if plan is None else [cohort, plan]
-
-
-def failure(result: dg.ExecuteInProcessResult) -> str:
-    """What went wrong: failed checks, and messages of every failed step, causes included."""
-    messages = [
-        f"{check.asset_key.to_user_string()}: {check.check_name}: {check.description}"
-        for event in result.all_events
-        if event.event_type_value == "ASSET_CHECK_EVALUATION"
-        and not (check := event.asset_check_evaluation_data).passed
-    ]
-    for step in result.all_events:
-        error = step.step_failure_data.error if step.is_step_failure else None
-        while error is not None:
-            messages.append(error.message)
-            error = error.cause
-    return "\n".join(messages)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -28,7 +28,7 @@ def plan_of(asset: str) -> str | None:
 
 @pytest.mark.parametrize("code", [*DP_GENERATORS, *CONTROLS])
 def test_every_generator_ends_in_a_decision(finished: Any, code: str) -> None:
-    """Claim: the two jobs take a cohort to a decision on every registered generator, with reasons exactly if blocked."""
+    """Claim: both jobs take a cohort to a decision on every registered generator, with reasons exactly if blocked."""
     decision = finished.read(f"{code}/decision", plan=plan_of(f"{code}/decision"))
     assert (decision["cohort"], decision["generator"]) == ("tiny", code)
     assert decision["decision"] in ("BLOCKED", "ELIGIBLE_POINT", "ELIGIBLE_CONFIRMED")
@@ -65,7 +65,7 @@ def test_schema_checks_block(asset: str) -> None:
 
 @pytest.mark.parametrize("asset", KEYS)
 def test_assets_say_what_they_are(finished: Any, asset: str) -> None:
-    """Claim: every materialised asset has a code version, its zone, its keyed fingerprint and those of all its inputs."""
+    """Claim: every materialised asset has a code version, a zone, its keyed fingerprint and those of its inputs."""
     key = dg.AssetKey.from_user_string(asset)
     assert GRAPH.get(key).code_version
     if finished.latest(asset, plan_of(asset)) is None:
@@ -105,7 +105,7 @@ def test_controls_are_never_released() -> None:
 
 
 def test_public_rows_cost_nothing(finished: Any) -> None:
-    """Claim: S_PUBLIC stands in the ledger with epsilon 0, bound 1/2 and no entry; it is the only control that is OK."""
+    """Claim: S_PUBLIC stands with epsilon 0, bound 1/2 and no ledger entry; it is the only control that is OK."""
     ledger = finished.read("S_PUBLIC/decision", plan=None)["ledger"]
     assert ledger["status"] == "OK"
     assert (ledger["entries"], ledger["epsilon_rdp"], ledger["epsilon_pld"]) == ([], 0.0, 0.0)
