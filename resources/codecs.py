@@ -21,7 +21,7 @@ from synth_platform.normalize.encoder import Encoder
 from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.rows import EncodedRows
 from synth_platform.privacy.fingerprint import FingerprintKey
-from synth_platform.privacy.private_table import PrivateTable
+from synth_platform.privacy.private_table import PrivateTable, unledgered
 from synth_platform.privacy.statistics import StatisticRelease
 
 Files = Mapping[str, bytes]
@@ -96,12 +96,16 @@ def _load_rows(files: Files, _: FingerprintKey) -> EncodedRows:
 def _dump_closed(table: PrivateTable[Any]) -> Files:
     inside = stored_rows(table)
     codec = codec_of(inside)
-    return {**codec.dump(inside), "closed.json": json_bytes({"codec": codec.name})}
+    document = {"codec": codec.name, "unledgered": list(unledgered(table.accesses))}
+    return {**codec.dump(inside), "closed.json": json_bytes(document)}
 
 
 def _load_closed(files: Files, key: FingerprintKey) -> PrivateTable[Any]:
-    codec = codec_named(json.loads(files["closed.json"])["codec"])
-    return close(codec.load(files, key), key)
+    document = json.loads(files["closed.json"])
+    table = close(codec_named(document["codec"]).load(files, key), key)
+    for purpose in document["unledgered"]:
+        table.open_for_gate(purpose)  # what was opened before it was stored stays on record
+    return table
 
 
 def _dump_tables(tables: CohortTables) -> Files:
