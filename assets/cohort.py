@@ -53,6 +53,7 @@ def cohort(context: dg.AssetExecutionContext, registry: CohortRegistry, home: Ho
     """Read and validate one cohort; a rejected one materialises its rejections and nothing else."""
     spec = registry.spec(context.partition_key)
     report = validate(select_registered(read_cohort(spec, registry.folder(spec.name)), spec), spec)
+    findings = sorted({f"{r.code} {r.table}.{r.column}" for r in report.rejections})
     yield dg.MaterializeResult(
         asset_key=REJECTIONS,
         value=rejections_frame(report.rejections),
@@ -61,8 +62,9 @@ def cohort(context: dg.AssetExecutionContext, registry: CohortRegistry, home: Ho
                 check_name="contract",
                 asset_key=REJECTIONS,
                 passed=not report.cohort_rejected,
-                metadata={"findings": sorted({f"{r.code} {r.table}.{r.column}" for r in report.rejections})},
-                description="The contract refuses this cohort." if report.cohort_rejected else "Accepted.",
+                metadata={"findings": findings},
+                description=("The contract refuses this cohort" if report.cohort_rejected else "Accepted")
+                + (f"; found: {', '.join(findings)}." if findings else "."),
             )
         ],
     )

@@ -51,7 +51,7 @@ def ledger_table(rows: Sequence[Mapping[str, Any]]) -> dg.MetadataValue:
             "mechanism": _mechanism(row["event"]),
             "sensitivity": significant(row["sensitivity"]),
             "scale": significant(row["scale"]),
-            "time": row["time"][:19],
+            "time": row["time"][:19].replace("T", " "),
         }
         records.append(dg.TableRecord({name: shown[name] for name in LEDGER_COLUMNS}))
     return dg.MetadataValue.table(records, schema)

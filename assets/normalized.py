@@ -19,6 +19,10 @@ CORRECTION = dg.AssetKey(["normalized", "batch_correction"])
 CORRECTED = dg.AssetKey(["normalized", "batch_corrected"])
 
 
+def _out(key: dg.AssetKey, description: str) -> dg.AssetOut:
+    return dg.AssetOut(key=key, group_name="normalized", description=description, code_version=CODE_VERSION)
+
+
 @dg.asset(
     key=MATRIX,
     group_name="normalized",
@@ -55,8 +59,10 @@ def normalized_matrix(
     partitions_def=omics_cohorts,
     ins={"reference": dg.AssetIn(key=["public", "reference"]), "matrix": dg.AssetIn(key=MATRIX)},
     outs={
-        "correction": dg.AssetOut(key=CORRECTION, group_name="normalized", code_version=CODE_VERSION),
-        "corrected": dg.AssetOut(key=CORRECTED, group_name="normalized", code_version=CODE_VERSION),
+        "correction": _out(
+            CORRECTION, "Batch correction fitted on the training split (8-1 §1.2 L2a); for gates and controls."
+        ),
+        "corrected": _out(CORRECTED, "The real arm that gates compare with: private rows after batch correction."),
     },
     check_specs=[schema_check_spec(CORRECTION, omics_cohorts), schema_check_spec(CORRECTED, omics_cohorts)],
 )

@@ -51,7 +51,8 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
             "decision": dg.AssetIn(key=[code, "decision"]),
             **{gate: dg.AssetIn(key=[code, gate]) for gate in gates},
         },
-        description="The release package, written only if the decision, all checks and the ledger agree.",
+        description="The release package, written only if the decision, all checks and the ledger agree. "
+        f"A BLOCKED plan has none: {code}/decision says why.",
     )
     def release(
         context: dg.AssetExecutionContext,

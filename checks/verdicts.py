@@ -59,7 +59,10 @@ def decision_check(decision: Mapping[str, Any], asset: dg.AssetKey) -> dg.AssetC
         asset_key=asset,
         passed=grade.startswith("ELIGIBLE_"),
         severity=dg.AssetCheckSeverity.WARN,
-        description=". ".join([f"{grade}: {in_words(reasons)}" if reasons else grade, *map(_in_words, notes)]) + ".",
+        description=". ".join(
+            [f"{grade}: {in_words(reasons)}" if reasons else grade, *(f"Note: {_in_words(note)}" for note in notes)]
+        )
+        + ".",
         metadata={"decision": grade, "reasons": reasons, "notes": notes},
     )
 
