@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
@@ -52,24 +52,17 @@ def verdict_check(judged: Mapping[str, Any], gate: Gate, code: str, asset: dg.As
 
 def decision_check(decision: Mapping[str, Any], asset: dg.AssetKey) -> dg.AssetCheckResult:
     """Passes when the release rule says ELIGIBLE_*; otherwise the reasons stand in the description."""
-    reasons, notes = list(decision["reasons"]), list(decision["notes"])
-    grade = str(decision["decision"])
+    grade, reasons, notes = str(decision["decision"]), list(decision["reasons"]), list(decision["notes"])
+    sentences = [f"{grade}: {'; '.join(map(_in_words, reasons))}" if reasons else grade]
+    sentences += [f"Note: {_in_words(note)}" for note in notes]
     return dg.AssetCheckResult(
         check_name=ELIGIBLE,
         asset_key=asset,
         passed=grade.startswith("ELIGIBLE_"),
         severity=dg.AssetCheckSeverity.WARN,
-        description=". ".join(
-            [f"{grade}: {in_words(reasons)}" if reasons else grade, *(f"Note: {_in_words(note)}" for note in notes)]
-        )
-        + ".",
+        description=". ".join(sentences) + ".",
         metadata={"decision": grade, "reasons": reasons, "notes": notes},
     )
-
-
-def in_words(codes: Sequence[str]) -> str:
-    """Reason codes as one sentence that names them."""
-    return "; ".join(map(_in_words, codes))
 
 
 def _in_words(code: str) -> str:
