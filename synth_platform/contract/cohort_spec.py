@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
 from synth_platform.contract.names import forbidden_term
+from synth_platform.contract.options import G0AOptions, G0Options, GateOptions, Share, Strict
 
-Share = Annotated[float, Field(gt=0, lt=1)]
 EndpointName = Literal["c_index", "macro_f1", "auroc", "spearman"]
 GeneratorCode = Literal["G0", "G0A", "S_ORACLE", "S_COPY", "S_MIX", "S_MARGINAL", "S_PUBLIC"]
 ClinicalKind = Literal["continuous", "binary", "categorical", "ordinal", "survival_time", "event"]
@@ -27,12 +27,6 @@ RELEASABLE_DUA_TAG = "RELEASE_REVIEWED"
 
 class CohortSpecError(ValueError):
     """cohort.yaml is not usable; the message names the file, the field and what to do."""
-
-
-class Strict(BaseModel):
-    """Base of every section: unknown keys are errors, values do not change after reading."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Budget(Strict):
@@ -64,6 +58,8 @@ class Source(Strict):
     reader: Literal["virtual", "tables"]
     files: dict[Literal["manifest", "expression", "methylation", "clinical"], str] = Field(default_factory=dict)
     key_column: str = "row_key"
+    batch_column: str = "batch_id"
+    split_column: str = "split"
     options: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -147,45 +143,6 @@ class ReferenceOptions(Strict):
 
     split: Literal["public"] = "public"
     minimum_batch: PositiveInt = 8
-
-
-class G0Options(Strict):
-    """8-1 §2.2: latent size k, clip R, shares of rho, eigenvalue bounds and the floor of a usable noisy count."""
-
-    latent: PositiveInt = 6
-    clip: PositiveFloat = 4.5
-    shares: tuple[Share, Share, Share] = (0.2, 0.4, 0.4)
-    eigenvalue_bounds: tuple[PositiveFloat, PositiveFloat] = (0.05, 4.0)
-    count_floor: PositiveFloat = 4.0
-
-
-class G0AOptions(Strict):
-    """The anchored generator, docs/generators.md. All are public constants, chosen on public rows and n_ref.
-
-    mean_directions:   principal directions in which the class means follow the private rows.
-    hazard_directions: principal directions in which the log hazard does.
-    moment_directions: directions of the second moment; 0 keeps the public covariance within classes.
-    clip_quantile:     clip norms are this quantile of the public norms.
-    shares:            shares of mu^2 of counts, means, hazard and moment; the last is shared out when there is no moment.
-    smoothing:         share of the residual variance that a synthetic row takes from a second public donor.
-    """
-
-    mean_directions: PositiveInt = 30
-    hazard_directions: PositiveInt = 30
-    moment_directions: Annotated[int, Field(ge=0)] = 4
-    clip_quantile: Share = 0.5
-    shares: tuple[Share, Share, Share, Share] = (0.05, 0.65, 0.2, 0.1)
-    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.05
-
-
-class GateOptions(Strict):
-    """Frozen tolerances of the gates (8-1 §3.4)."""
-
-    train_closer_tolerance: PositiveFloat = 0.115
-    excess_tolerance: PositiveFloat = 0.035
-    membership_limit: PositiveFloat = 0.55
-    neighbours: PositiveInt = 5
-    groups: PositiveInt = 20
 
 
 class Synthetic(Strict):

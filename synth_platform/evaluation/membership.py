@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from synth_platform.contract.cohort_spec import GateOptions
+from synth_platform.contract.options import GateOptions
 from synth_platform.evaluation.distances import matched, nearest_distances
 from synth_platform.evaluation.evidence import Evidence, rounded
 from synth_platform.evaluation.statistics import delong, normal_quantile, six

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_platform.contract.cohort_spec import G0Options
+from synth_platform.contract.options import G0Options
 from synth_platform.generators.basis import PublicBasis, fit_basis
 from synth_platform.generators.cells import Cells, CountContribution, MomentContribution, SumContribution
 from synth_platform.generators.paid import require_paid, require_target

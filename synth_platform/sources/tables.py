@@ -75,6 +75,8 @@ def _read(spec: CohortSpec, name: TableName, path: Path) -> pl.DataFrame:
                 frame = pl.read_parquet(file)
             else:
                 text = {column: dtype for column, dtype in wanted.items() if dtype == pl.String}
+                if name == "manifest":
+                    text |= {spec.source.batch_column: pl.String(), spec.source.split_column: pl.String()}
                 frame = pl.read_csv(
                     file, infer_schema_length=None, null_values=NULLS, schema_overrides={**text, key: pl.String}
                 )
@@ -88,8 +90,23 @@ def _read(spec: CohortSpec, name: TableName, path: Path) -> pl.DataFrame:
         raise SourceError(f"{where} has both {key!r} and 'row_key'; keep one of them")
     if frame[key].dtype != pl.String and not frame[key].dtype.is_integer():
         raise SourceError(f"{where}: key column {key!r} holds {frame[key].dtype}; keys are text or whole numbers")
-    frame = frame.rename({key: "row_key"}).with_columns(pl.col("row_key").cast(pl.String))
+    renamed = {key: "row_key", **(_manifest_columns(spec, frame, where) if name == "manifest" else {})}
+    frame = frame.rename(renamed).with_columns(pl.col("row_key").cast(pl.String))
     return frame.with_columns(_widen(frame[column], wanted.get(column)) for column in frame.columns)
+
+
+def _manifest_columns(spec: CohortSpec, frame: pl.DataFrame, where: str) -> dict[str, str]:
+    """The steward's names of the batch and split columns -> the contract's."""
+    names = {
+        "batch_column": (spec.source.batch_column, "batch_id"),
+        "split_column": (spec.source.split_column, "split"),
+    }
+    for option, (given, registered) in names.items():
+        if given not in frame.columns:
+            raise SourceError(f"{where} has no column {given!r}; name it in source.{option}")
+        if given != registered and registered in frame.columns:
+            raise SourceError(f"{where} has both {given!r} and {registered!r}; keep one of them")
+    return dict(names.values())
 
 
 def _wanted_types(spec: CohortSpec, name: TableName) -> dict[str, pl.DataType]:

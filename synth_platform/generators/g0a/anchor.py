@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_platform.contract.cohort_spec import G0AOptions
+from synth_platform.contract.options import G0AOptions
 from synth_platform.generators.g0a.survival import (
     LARGEST_ETA,
     Cox,

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from synth_platform.contract.cohort_spec import G0AOptions
+from synth_platform.contract.options import G0AOptions
 from synth_platform.generators.g0a.anchor import DECIMALS, Anchor, fit_anchor
 from synth_platform.generators.g0a.codes import clinical_layout, fit_codes
 from synth_platform.generators.g0a.hazard import fit_hazard

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import betabinom, binom, norm
 
-from synth_platform.contract.cohort_spec import GateOptions
+from synth_platform.contract.options import GateOptions
 from synth_platform.evaluation.audit_bound import epsilon_lower_bound
 from synth_platform.evaluation.calibration import excess_failure
 from synth_platform.evaluation.closest_record import closest_record_gate

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from synth_platform.contract.cohort_spec import G0AOptions, load_cohort_spec
+from synth_platform.contract.cohort_spec import load_cohort_spec
+from synth_platform.contract.options import G0AOptions
 from synth_platform.contract.tables import from_wide, split_public
 from synth_platform.evaluation.utility import score_table
 from synth_platform.generators import registry

@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import binomtest
 
-from synth_platform.contract.cohort_spec import GateOptions
+from synth_platform.contract.options import GateOptions
 from synth_platform.evaluation.closest_record import ClosestRecordVerdict, closest_record_gate
 from synth_platform.normalize.rows import EncodedRows
 

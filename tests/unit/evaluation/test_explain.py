@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from synth_platform.contract.cohort_spec import GateOptions
+from synth_platform.contract.options import GateOptions
 from synth_platform.evaluation.closest_record import closest_record_gate
 from synth_platform.evaluation.explain import (
     ENDPOINT_STATUS,

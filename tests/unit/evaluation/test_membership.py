@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from synth_platform.contract.cohort_spec import GateOptions
+from synth_platform.contract.options import GateOptions
 from synth_platform.evaluation.membership import attack_scores, membership_gate, required_rows, tpr_at
 from synth_platform.normalize.rows import EncodedRows
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_platform.contract.cohort_spec import G0Options
+from synth_platform.contract.options import G0Options
 from synth_platform.generators.basis import fit_basis
 from synth_platform.generators.cells import Cells, CountContribution, MomentContribution, SumContribution
 from synth_platform.generators.g0 import G0

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from synth_platform.contract.cohort_spec import G0Options
+from synth_platform.contract.options import G0Options
 from synth_platform.generators import g0
 from synth_platform.generators.g0 import G0
 from synth_platform.generators.paid import ForeignStatisticError

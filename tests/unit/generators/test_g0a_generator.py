@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from sklearn.covariance import ledoit_wolf
 
-from synth_platform.contract.cohort_spec import G0AOptions, load_cohort_spec
+from synth_platform.contract.cohort_spec import load_cohort_spec
+from synth_platform.contract.options import G0AOptions
 from synth_platform.contract.tables import from_wide, split_public
 from synth_platform.contract.validate import validate
 from synth_platform.generators import registry

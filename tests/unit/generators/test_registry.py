@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS, G0Options
+from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS
+from synth_platform.contract.options import G0Options
 from synth_platform.generators import controls, g0, registry
 from synth_platform.generators.controls import fit_control
 from synth_platform.generators.g0 import G0

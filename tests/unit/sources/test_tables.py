@@ -226,3 +226,23 @@ def test_an_error_names_cohort_file_and_remedy_and_no_cell(folder: Path, damage,
     assert ";" in message  # what is wrong; what to do
     assert not any(key in message for key in (*PATIENTS, "77.5"))
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_batch_and_split_may_have_the_stewards_own_names(folder: Path) -> None:
+    """The same cohort comes out whatever the two manifest columns are called; whole-number batches stay text."""
+    usual = read_tables(make_spec(), folder)
+    path = folder / "manifest.csv"
+    path.write_text(path.read_text().replace("batch_id,split", "scanner,arm"))
+    renamed = read_tables(with_source(make_spec(), batch_column="scanner", split_column="arm"), folder)
+    assert_frame_equal(renamed.manifest, usual.manifest)
+    with pytest.raises(SourceError, match=r"manifest\.csv has no column 'batch_id'; name it in source\.batch_column"):
+        read_tables(make_spec(), folder)
+
+
+def test_two_columns_for_one_role_are_refused(folder: Path) -> None:
+    """Neither column silently wins."""
+    path = folder / "manifest.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0] + ",arm", *(f"{line},train" for line in lines[1:])]))
+    with pytest.raises(SourceError, match="has both 'arm' and 'split'; keep one of them"):
+        read_tables(with_source(make_spec(), split_column="arm"), folder)
