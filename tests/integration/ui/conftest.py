@@ -23,6 +23,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.support.ui import WebDriverWait
 
+from resources.cohorts import CohortRegistry
+from resources.home import SynthHome
+
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 SYNTH = Path(sys.executable).with_name("synth")
 BUNDLED = Path(__file__).resolve().parents[3] / "cohorts" / "virtual" / "cohort.yaml"
@@ -84,16 +87,18 @@ def finished_home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (folder / "virtual" / "cohort.yaml").write_text(yaml.safe_dump(cohort), encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SYNTH_", "DAGSTER_"))}
     environment |= {"SYNTH_HOME": str(folder / "home"), "OPENBLAS_NUM_THREADS": "1"}
-    for arguments in (["cohort", "add", str(folder / "virtual")], ["run", "virtual", *_only("G0A", "S_COPY")]):
-        done = subprocess.run(
-            [SYNTH, *arguments], check=False, env=environment, capture_output=True, text=True, timeout=300
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+    (folder / "home").mkdir()
+    CohortRegistry(path=str(SynthHome(folder / "home").cohorts)).add(folder / "virtual")
+    done = subprocess.run(
+        [SYNTH, "run", "virtual", "--generator", "G0A", "--generator", "S_COPY"],
+        check=False,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
     return environment
-
-
-def _only(*generators: str) -> list[str]:
-    return [word for generator in generators for word in ("--generator", generator)]
 
 
 @pytest.fixture(scope="session")
