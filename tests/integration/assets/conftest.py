@@ -32,7 +32,7 @@ from synth_platform.privacy.ledger import Ledger
 VIRTUAL = Path(__file__).resolve().parents[3] / "cohorts" / "virtual" / "cohort.yaml"
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 CHANCES = {"c_index": 0.1, "macro_f1": 0.1, "auroc": 0.1, "spearman": 0.0}
-COHORT, PLAN_KEY, TRAIN = "tiny", "eps8", 137
+COHORT, PLAN_KEY = "tiny", "eps8"
 
 Document = dict[str, Any]
 
@@ -42,7 +42,7 @@ def tiny_document() -> Document:
     document: Document = yaml.safe_load(VIRTUAL.read_text(encoding="utf-8"))
     document["name"] = COHORT
     document["privacy"] |= {"domain": COHORT, "n_ref": 150, "budget": {"epsilon": 24.0, "delta": 1e-5}}
-    document["source"]["options"] |= {"world_seed": 16, "train": TRAIN, "holdout": 60, "test": 90, "public": 300}
+    document["source"]["options"] |= {"world_seed": 16, "train": 137, "holdout": 67, "test": 91, "public": 300}
     document["source"]["options"]["public_shift"] = 0.0
     for modality, features in (("expression", 5), ("methylation", 4)):
         document[modality]["panel"] = document[modality]["panel"][:features]
