@@ -114,7 +114,12 @@ class Trace:
 
 @pytest.fixture
 def trace(
-    new_platform: Any, document: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+    finished: Any,  # libraries log their first use, which is behind us then
+    new_platform: Any,
+    document: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: Any,
 ) -> Callable[[str, Callable[[CohortTables], CohortTables]], Trace]:
     """Run shared stages and both generators over a changed private table, with seeded noise."""
 
