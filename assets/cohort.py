@@ -20,6 +20,7 @@ from synth_platform.sources.read import read_cohort
 REJECTIONS = dg.AssetKey(["cohort", "rejections"])
 FEATURES = dg.AssetKey(["cohort", "features"])
 PUBLIC_ROWS = dg.AssetKey(["public", "rows"])
+SHOWN = 20  # findings in a message
 PRIVATE = {name: dg.AssetKey(["cohort", name]) for name in TABLES}
 
 
@@ -53,7 +54,7 @@ def cohort(context: dg.AssetExecutionContext, registry: CohortRegistry, home: Ho
     """Read and validate one cohort; a rejected one materialises its rejections and nothing else."""
     spec = registry.spec(context.partition_key)
     report = validate(select_registered(read_cohort(spec, registry.folder(spec.name)), spec), spec)
-    findings = sorted({f"{r.code} {r.table}.{r.column}" for r in report.rejections})
+    findings = sorted({f"{r.code} {r.table}{'.' + r.column if r.column else ''}" for r in report.rejections})
     yield dg.MaterializeResult(
         asset_key=REJECTIONS,
         value=rejections_frame(report.rejections),
@@ -69,7 +70,12 @@ def cohort(context: dg.AssetExecutionContext, registry: CohortRegistry, home: Ho
         ],
     )
     if report.cohort_rejected:
-        return
+        more = f" and {len(findings) - SHOWN} more" if len(findings) > SHOWN else ""
+        raise dg.Failure(
+            f"the contract refuses cohort {spec.name!r}: {', '.join(findings[:SHOWN])}{more}; "
+            "correct the files or the registration (synth cohort check FOLDER shows all of it)",
+            allow_retries=False,
+        )
 
     def schema(key: dg.AssetKey, described: Any) -> list[dg.AssetCheckResult]:
         return [schema_check(described, key, home.validations(context, key))]

@@ -98,13 +98,9 @@ class Runner:
 def _failure(result: dg.ExecuteInProcessResult) -> str:
     for event in result.all_events:
         if event.is_step_failure:
-            error = event.step_failure_data.error
+            said, error = event.step_failure_data.user_failure_data, event.step_failure_data.error
+            if said is not None and said.description:
+                return f"{event.step_key}: {said.description}"
             cause = error.cause if error is not None and error.cause is not None else error
             return f"{event.step_key}: {cause.message.strip() if cause is not None else 'failed'}"
-    failed = [
-        e.asset_check_evaluation_data for e in result.all_events if e.event_type_value == "ASSET_CHECK_EVALUATION"
-    ]
-    blocking = [c for c in failed if not c.passed and c.blocking]
-    return (
-        "; ".join(f"{c.asset_key.to_user_string()}: check {c.check_name} failed" for c in blocking) or "the run failed"
-    )
+    return "the run failed before its first step; `synth ui` shows its log"
