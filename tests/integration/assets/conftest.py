@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -222,6 +223,8 @@ def _fast_event_log() -> Iterator[None]:
     """Dagster's own databases need not survive a power cut in a test; the ledger's keep their settings."""
 
     def unsynced(connection: Any, _: Any) -> None:
+        if not isinstance(connection, sqlite3.Connection):
+            return
         if f"{os.sep}dagster{os.sep}" in connection.execute("PRAGMA database_list").fetchone()[2]:
             connection.execute("PRAGMA synchronous = OFF")
 
