@@ -11,7 +11,10 @@ from rich.table import Table
 from resources.cohorts import CohortRegistry
 from synth_platform.cli.app import BAD_INPUT, Json, app, bad_input, console, existing_folder, home, print_json
 from synth_platform.contract.cohort_spec import load_cohort_spec
+from synth_platform.contract.tables import of_split
 from synth_platform.contract.validate import select_registered, validate
+from synth_platform.evaluation.calibration import excess_failure, excess_tolerance, train_closer_tolerance
+from synth_platform.normalize.reference import build_reference
 from synth_platform.sources.read import read_cohort
 from synth_platform.sources.tables import SourceError
 
@@ -88,3 +91,28 @@ def check(path: Folder, as_json: Json = False) -> None:
         )
     if report.cohort_rejected:
         raise typer.Exit(BAD_INPUT)
+
+
+@cohorts.command("tolerances")
+def tolerances(path: Folder, as_json: Json = False) -> None:
+    """Closest-record tolerances for cohort.yaml, from the registered sizes and the public rows alone."""
+    with bad_input():
+        folder = existing_folder(path)
+        spec = load_cohort_spec(folder / "cohort.yaml")
+        accepted = validate(select_registered(read_cohort(spec, folder), spec), spec).accepted
+    public = build_reference(of_split(accepted, spec.reference.split), spec).rows
+    synthetic, arm = spec.synthetic.rows, spec.privacy.n_ref
+    suggested = {
+        "train_closer_tolerance": train_closer_tolerance(public, train_rows=arm, synthetic_rows=synthetic),
+        "excess_tolerance": excess_tolerance(synthetic, arm),
+    }
+    registered = {name: getattr(spec.gates, name) for name in suggested}
+    false_alarm = excess_failure(synthetic, arm, spec.gates.excess_tolerance)
+    if as_json:
+        print_json({"suggested": suggested, "registered": registered, "excess_false_alarm": false_alarm})
+        return
+    typer.echo(f"gates: {{{', '.join(f'{name}: {value}' for name, value in suggested.items())}}}")
+    typer.echo(
+        f"registered: {', '.join(f'{name} {value}' for name, value in registered.items())}; at that excess tolerance "
+        f"{false_alarm:.1%} of the generators that leak nothing are refused"
+    )
