@@ -13,7 +13,9 @@ from rich.console import Console
 
 from resources.home import SynthHome
 from synth_platform.contract.cohort_spec import CohortSpecError
+from synth_platform.normalize.encoder import EncodeError
 from synth_platform.privacy.ledger import LedgerError
+from synth_platform.sources.tables import SourceError
 
 VERDICT_FAILED, BAD_INPUT = 1, 2
 WIDE = 165
@@ -22,10 +24,10 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
-def console() -> Console:
+def console(*, stderr: bool = False) -> Console:
     """Terminal output; tables keep their width where there is no terminal to measure."""
-    plain = Console()
-    return plain if plain.is_terminal else Console(width=WIDE)
+    plain = Console(stderr=stderr)
+    return plain if plain.is_terminal else Console(width=WIDE, stderr=stderr)
 
 
 def home() -> SynthHome:
@@ -49,7 +51,7 @@ def bad_input() -> Iterator[None]:
     """Turn the errors of bad input into exit code 2 with their message."""
     try:
         yield
-    except (CohortSpecError, LedgerError, FileNotFoundError) as error:
+    except (CohortSpecError, SourceError, EncodeError, LedgerError) as error:
         fail(str(error))
 
 

@@ -16,7 +16,6 @@ from synth_platform.contract.validate import select_registered, validate
 from synth_platform.evaluation.calibration import excess_failure, excess_tolerance, train_closer_tolerance
 from synth_platform.normalize.reference import build_reference
 from synth_platform.sources.read import read_cohort
-from synth_platform.sources.tables import SourceError
 
 cohorts = typer.Typer(no_args_is_help=True, help="Register cohorts and hold their files to the contract.")
 app.add_typer(cohorts, name="cohort")
@@ -72,10 +71,7 @@ def check(path: Folder, as_json: Json = False) -> None:
     with bad_input():
         folder = existing_folder(path)
         spec = load_cohort_spec(folder / "cohort.yaml")
-        try:
-            report = validate(select_registered(read_cohort(spec, folder), spec), spec)
-        except SourceError as error:
-            raise FileNotFoundError(str(error)) from error
+        report = validate(select_registered(read_cohort(spec, folder), spec), spec)
     findings = [{"code": r.code, "table": r.table, "column": r.column, "count": r.count} for r in report.rejections]
     if as_json:
         print_json({"cohort": spec.name, "accepted": not report.cohort_rejected, "rejections": findings})
@@ -100,7 +96,7 @@ def tolerances(path: Folder, as_json: Json = False) -> None:
         folder = existing_folder(path)
         spec = load_cohort_spec(folder / "cohort.yaml")
         accepted = validate(select_registered(read_cohort(spec, folder), spec), spec).accepted
-    public = build_reference(of_split(accepted, spec.reference.split), spec).rows
+        public = build_reference(of_split(accepted, spec.reference.split), spec).rows
     synthetic, arm = spec.synthetic.rows, spec.privacy.n_ref
     suggested = {
         "train_closer_tolerance": train_closer_tolerance(public, train_rows=arm, synthetic_rows=synthetic),
