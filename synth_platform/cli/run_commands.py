@@ -48,7 +48,7 @@ def run(
     from synth_platform.cli.runner import Runner
 
     with bad_input():
-        runner = Runner(home(), console())
+        runner = Runner(home(), console(stderr=as_json))  # progress beside the document, never in it
         spec = runner.registry.spec(cohort)
         chosen = _generators(spec, generator)
         plans = list(spec.plans) if epsilon is None else [_plan_key(spec, epsilon)]

@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import absl.logging
 import dagster as dg
 import pytest
 import yaml
@@ -231,6 +233,13 @@ def _fast_event_log() -> Iterator[None]:
     event.listen(Engine, "connect", unsynced)
     yield
     event.remove(Engine, "connect", unsynced)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _standard_error_stays_open() -> None:
+    """absl's log handler closes the stream it was made with when Dagster sets up logging, unless it is standard error;
+    under a test that captures output it was made with pytest's."""
+    absl.logging.get_absl_handler().python_handler.stream = sys.__stderr__
 
 
 @pytest.fixture(scope="session")
