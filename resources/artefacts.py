@@ -10,12 +10,13 @@ from typing import Any
 import dagster as dg
 from upath import UPath
 
-from resources.codecs import codec_named, codec_of
+from resources.codecs import CODECS, codec_named, codec_of
 from resources.home import HomeResource
 from resources.private import fingerprint_key
 from synth_platform.privacy.fingerprint import FingerprintKey
 
 CONTENT = "content.json"
+CODEC_NAMES = frozenset(codec.name for codec in CODECS)
 
 
 class ArtefactError(ValueError):
@@ -68,7 +69,13 @@ def read_content(folder: UPath) -> Mapping[str, Any]:
     path = folder / CONTENT
     if not path.exists():
         raise ArtefactError(f"{path} does not exist: the artefact was never materialised, or only half-written")
-    manifest: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        manifest: Mapping[str, Any] = json.loads(path.read_bytes())
+        whole = isinstance(manifest["files"], dict) and manifest["codec"] in CODEC_NAMES
+    except (ValueError, TypeError, KeyError):
+        whole = False
+    if not whole:
+        raise ArtefactError(f"{path} is cut short or was altered; materialise the asset again")
     return manifest
 
 
