@@ -129,7 +129,12 @@ class LedgerContract:
             with pytest.raises(BudgetExceeded):
                 ledger.reserve(request(multiplier=5.0))
 
-    @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    # One property on two databases: examples share nothing, each brings domains of its own.
+    @settings(
+        max_examples=8,
+        deadline=None,
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],
+    )
     @given(asked=st.lists(st.tuples(st.sampled_from(["a", "b"]), st.floats(2.0, 30.0)), max_size=7))
     def test_whatever_is_asked_in_whatever_order_the_cap_holds(
         self, url: str, anchor: Path, asked: list[tuple[str, float]]
