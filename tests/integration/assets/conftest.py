@@ -20,7 +20,9 @@ import absl.logging
 import dagster as dg
 import pytest
 import yaml
+from click.testing import Result
 from sqlalchemy import Engine, event
+from typer.testing import CliRunner
 
 from assets.partitions import OMICS_COHORT, PLAN
 from resources.artefacts import read_artefact, write_artefact
@@ -28,6 +30,7 @@ from resources.cohorts import CohortRegistry
 from resources.home import HomeResource, SynthHome
 from resources.ledger import LedgerResource, NoiseResource, home_ledger
 from resources.private import fingerprint_key
+from synth_platform.cli.main import app
 from synth_platform.contract.cohort_spec import CohortSpec, load_cohort_spec
 from synth_platform.definitions import COHORT_JOB, PLAN_JOB, build_definitions, default_resources
 from synth_platform.privacy.ledger import Ledger
@@ -260,25 +263,53 @@ def document() -> Document:
     return tiny_document()
 
 
+@dataclass(frozen=True)
+class Session:
+    """The home of a steward and what every command said there, in order."""
+
+    root: Path
+    folder: Path
+    said: Mapping[str, Result]
+
+
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory, write_cohort: Callable[[Path, Document], Path]) -> Platform:
+def steward(tmp_path_factory: pytest.TempPathFactory, write_cohort: Callable[[Path, Document], Path]) -> Session:
+    """The tiny cohort from its folder to decisions by the command line alone."""
+    root = tmp_path_factory.mktemp("finished") / "home"
+    folder = write_cohort(root / "cohort_folder", tiny_document())
+    commands = ("cohort list", f"cohort add {folder}", "cohort list --json", "run tiny --json")
+    said = {
+        command: CliRunner().invoke(app, command.split(), env={"SYNTH_HOME": str(root)}, catch_exceptions=False)
+        for command in commands
+    }
+    return Session(root, folder, said)
+
+
+@pytest.fixture(scope="session")
+def finished(steward: Session) -> Platform:
     """The tiny cohort run as a whole: shared stages, controls, one plan. Only to be read."""
-    root = tmp_path_factory.mktemp("finished")
-    platform = Platform.at(root / "home")
-    platform.add(write_cohort(root / "home" / "cohort_folder", tiny_document()))
-    platform.run(plan=None)
-    platform.run()
-    return platform
+    assert steward.said["run tiny --json"].exit_code == 0, steward.said["run tiny --json"].output
+    return Platform.at(steward.root)
 
 
 @pytest.fixture
-def platform(finished: Platform, tmp_path: Path) -> Platform:
+def copied(finished: Platform, tmp_path: Path) -> Callable[..., Platform]:
+    """A copy of the finished run, with a seeded source of noise if asked for."""
+
+    def copy(seeded: int | None = None) -> Platform:
+        root = tmp_path / "home"
+        shutil.copytree(finished.home.root, root)
+        register = root / "cohorts.json"
+        register.write_text(register.read_text("utf-8").replace(str(finished.home.root), str(root)), "utf-8")
+        return Platform.at(root, seeded=seeded)
+
+    return copy
+
+
+@pytest.fixture
+def platform(copied: Callable[..., Platform]) -> Platform:
     """A copy of the finished run that a test may harm."""
-    root = tmp_path / "home"
-    shutil.copytree(finished.home.root, root)
-    register = root / "cohorts.json"
-    register.write_text(register.read_text("utf-8").replace(str(finished.home.root), str(root)), "utf-8")
-    return Platform.at(root)
+    return copied()
 
 
 @pytest.fixture

@@ -42,23 +42,27 @@ def at(synth: Synth, platform: Any) -> Synth:
     return lambda *arguments: synth(*arguments, home=platform.home.root)
 
 
-def test_a_cohort_from_its_folder_to_a_decision(
-    synth: Synth, write_cohort: Any, document: dict[str, Any], tmp_path: Path
-) -> None:
-    """Claim: add, list, check and run of one cohort; `run --json` prints exactly its decisions on standard output."""
-    folder = write_cohort(tmp_path / "folder", document)
-    assert synth("cohort", "list").stdout.startswith("no cohort registered")
-    assert "synth run tiny" in synth("cohort", "add", folder).stdout
-    [listed] = json.loads(synth("cohort", "list", "--json").stdout)
-    assert (listed["cohort"], listed["domain"], listed["folder"]) == ("tiny", "tiny", str(folder))
-    checked = json.loads(synth("cohort", "check", folder, "--json").stdout)
+def test_a_cohort_from_its_folder_to_a_decision(steward: Any) -> None:
+    """Claim: list, add, list and run of one cohort; `run --json` prints its decisions on standard output, its
+    progress beside it, and ends with 0 because one table is eligible."""
+    said = steward.said
+    assert said["cohort list"].stdout.startswith("no cohort registered")
+    assert "synth run tiny" in said[f"cohort add {steward.folder}"].stdout
+    [listed] = json.loads(said["cohort list --json"].stdout)
+    assert (listed["cohort"], listed["domain"], listed["folder"]) == ("tiny", "tiny", str(steward.folder))
+    ran = said["run tiny --json"]
+    assert ran.exit_code == 0
+    decisions = {d["generator"]: d for d in json.loads(ran.stdout)}
+    assert len(decisions) == 7
+    assert decisions["G0A"]["decision"].startswith("ELIGIBLE")
+    assert "statistics" in ran.stderr
+    assert [path.name for path in (steward.root / "released").iterdir()] == ["tiny-G0A-eps8"]
+
+
+def test_a_good_folder_is_accepted(at: Synth, steward: Any) -> None:
+    """Claim: `cohort check --json` says accepted, without a finding."""
+    checked = json.loads(at("cohort", "check", steward.folder, "--json").stdout)
     assert checked == {"cohort": "tiny", "accepted": True, "rejections": []}
-    ran = synth("run", "tiny", "--generator", "G0A", "--json")
-    assert ran.exit_code == 0, ran.output
-    [decision] = json.loads(ran.stdout)
-    assert (decision["generator"], decision["plan"]) == ("G0A", "eps8")
-    assert decision["decision"].startswith("ELIGIBLE")
-    assert [p.name for p in (tmp_path / "home" / "released").iterdir()] == ["tiny-G0A-eps8"]
 
 
 def test_decisions_have_the_documented_keys(at: Synth) -> None:
