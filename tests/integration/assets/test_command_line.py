@@ -37,9 +37,9 @@ def synth(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Synth:
 
 
 @pytest.fixture
-def at(synth: Synth, platform: Any) -> Synth:
-    """`synth` on a copy of the finished run."""
-    return lambda *arguments: synth(*arguments, home=platform.home.root)
+def at(synth: Synth, finished: Any) -> Synth:
+    """`synth` in the home of the finished run, for commands that only look or are refused."""
+    return lambda *arguments: synth(*arguments, home=finished.home.root)
 
 
 def test_a_cohort_from_its_folder_to_a_decision(steward: Any) -> None:
@@ -80,10 +80,10 @@ def test_decisions_have_the_documented_keys(at: Synth) -> None:
     assert "G0A" in at("decisions").stdout
 
 
-def test_the_ledger_is_shown_verified_and_summed(at: Synth, platform: Any) -> None:
+def test_the_ledger_is_shown_verified_and_summed(at: Synth, finished: Any) -> None:
     """Claim: `ledger show` has every row of the chain, `budget` adds up to what was released, `verify` says sound."""
     rows = json.loads(at("ledger", "show", "--json").stdout)
-    assert rows == platform.rows()
+    assert rows == finished.rows()
     assert {"input_fingerprint", "request_fingerprint"}.isdisjoint(rows[0])
     [budget] = json.loads(at("ledger", "budget", "--json").stdout)
     assert (budget["domain"], budget["cap"], budget["reserved"]) == ("tiny", 24.0, 0)
@@ -94,17 +94,17 @@ def test_the_ledger_is_shown_verified_and_summed(at: Synth, platform: Any) -> No
     assert at("ledger", "verify").stdout.startswith("sound")
 
 
-def test_a_ledger_cut_below_a_release_is_broken(at: Synth, platform: Any) -> None:
+def test_a_ledger_cut_below_a_release_is_broken(synth: Synth, platform: Any) -> None:
     """Claim: a ledger replaced by an empty one, anchor and all, does not verify against the packages it paid for."""
     for file in platform.home.root.glob("ledger.sqlite*"):
         shutil.rmtree(file) if file.is_dir() else file.unlink()
-    verified = at("ledger", "verify")
+    verified = synth("ledger", "verify", home=platform.home.root)
     assert verified.exit_code == 1
     assert "BROKEN" in verified.stdout
     assert "that a release carries" in verified.stdout
 
 
-def test_lineage_ends_at_private_tables_and_entries(at: Synth, platform: Any) -> None:
+def test_lineage_ends_at_private_tables_and_entries(at: Synth, finished: Any) -> None:
     """Claim: the tree behind a release names every asset upstream with the fingerprint in the event log, and on the
     statistics exactly the ledger entries of the package."""
     document = json.loads(at("lineage", "tiny-G0A-eps8", "--json").stdout)
@@ -122,18 +122,18 @@ def test_lineage_ends_at_private_tables_and_entries(at: Synth, platform: Any) ->
     assert {"statistics/G0A", "normalized/matrix", "cohort/clinical", "public/reference"} <= set(nodes)
     for name, node in nodes.items():
         plan = "eps8" if name.split("/")[0] in ("G0A", "statistics") else None
-        assert node["fingerprint"] == platform.metadata(name, plan)["fingerprint"]
-    package = json.loads((platform.home.released / "tiny-G0A-eps8" / "ledger.json").read_text("utf-8"))
+        assert node["fingerprint"] == finished.metadata(name, plan)["fingerprint"]
+    package = json.loads((finished.home.released / "tiny-G0A-eps8" / "ledger.json").read_text("utf-8"))
     paid = [entry["entry_id"] for entry in package["entries"]]
     assert nodes["statistics/G0A"]["ledger_entries"] == paid
-    assert document["ledger"] == [row for row in platform.rows() if row["entry_id"] in paid]
+    assert document["ledger"] == [row for row in finished.rows() if row["entry_id"] in paid]
     assert "statistics/G0A" in at("lineage", "tiny-G0A-eps8").stdout
 
 
-def test_past_the_budget_is_exit_code_1(at: Synth, platform: Any) -> None:
+def test_past_the_budget_is_exit_code_1(synth: Synth, platform: Any) -> None:
     """Claim: a plan the domain cannot pay for ends with 1 and the figures, and spends nothing."""
     rows = platform.rows()
-    ran = at("run", "tiny", "--generator", "G0A", "--epsilon", 20)
+    ran = synth("run", "tiny", "--generator", "G0A", "--epsilon", 20, home=platform.home.root)
     assert ran.exit_code == 1
     assert "BUDGET_EXCEEDED" in ran.stderr
     assert platform.rows() == rows
