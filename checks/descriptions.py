@@ -20,7 +20,7 @@ from synth_platform.normalize.replicates import SEED
 from synth_platform.normalize.rows import EncodedRows
 from synth_platform.privacy.statistics import StatisticRelease
 
-VERDICT_FIELDS = ("status", "summary", "evidence")
+VERDICT_FIELDS = ("status", "summary", "evidence", "registration")
 DECISION_FIELDS = (
     "cohort",
     "generator",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -215,6 +217,12 @@ class CohortSpec(Strict):
         if self.keep_labels:
             return self.keep_labels
         return next(v.categories for v in self.clinical if v.name == self.outcome.label)
+
+    @property
+    def registration(self) -> str:
+        """SHA-256 of everything a gate's verdict depends on; the rest may change without judging again."""
+        fixed = self.model_dump(mode="json", exclude={"title", "dua_tag", "publication", "plans", "generators"})
+        return hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).hexdigest()
 
     def plan(self, key: str) -> Plan:
         """The plan under `key`; `eps<number>` names an (epsilon, domain delta) plan without registering it."""

@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 
 from synth_platform.contract.cohort_spec import CohortSpec
-from synth_platform.evaluation.closest_record import closest_record_gate
+from synth_platform.evaluation.closest_record import ClosestRecordVerdict, closest_record_gate
 from synth_platform.evaluation.explain import explain_closest_record, explain_membership, explain_utility
-from synth_platform.evaluation.membership import membership_gate
-from synth_platform.evaluation.utility import utility_gate
+from synth_platform.evaluation.membership import MembershipVerdict, membership_gate
+from synth_platform.evaluation.utility import UtilityVerdict, utility_gate
 from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.replicates import encode_replicates
 from synth_platform.normalize.rows import EncodedRows
@@ -24,8 +24,9 @@ Judge = Callable[[CohortSpec, PublicReference, EncodedRows, pl.DataFrame], Mappi
 class Gate:
     """A gate as an asset sees it.
 
-    judge(spec, reference, real arm, synthetic tables) -> {"status", "summary", "evidence"}: JSON values. passing: the
-    statuses that do not stand in the way of a release. explain(verdict document) -> what stands in the way, in words.
+    judge(spec, reference, real arm, synthetic tables) -> {"status", "summary", "evidence", "registration"}: JSON
+    values; the last is the digest of the registration it was judged under. passing: the statuses that do not stand in
+    the way of a release. explain(verdict document) -> what stands in the way, in words.
     """
 
     name: str
@@ -33,6 +34,17 @@ class Gate:
     passing: frozenset[str]
     judge: Judge
     explain: Callable[[Mapping[str, Any]], tuple[str, ...]]
+
+
+def _document(
+    verdict: UtilityVerdict | ClosestRecordVerdict | MembershipVerdict, spec: CohortSpec
+) -> Mapping[str, Any]:
+    return {
+        "status": verdict.status,
+        "summary": verdict.as_dict(),
+        "evidence": verdict.evidence,
+        "registration": spec.registration,
+    }
 
 
 def _utility(
@@ -47,7 +59,7 @@ def _utility(
         groups=spec.gates.groups,
         public=reference.rows,
     )
-    return {"status": verdict.status, "summary": verdict.as_dict(), "evidence": verdict.evidence}
+    return _document(verdict, spec)
 
 
 def _closest_record(
@@ -59,7 +71,7 @@ def _closest_record(
         encode_replicates(tables, spec, reference.encoder)[0],
         spec.gates,
     )
-    return {"status": verdict.status, "summary": verdict.as_dict(), "evidence": verdict.evidence}
+    return _document(verdict, spec)
 
 
 def _membership(
@@ -72,7 +84,7 @@ def _membership(
         reference.rows,
         spec.gates,
     )
-    return {"status": verdict.status, "summary": verdict.as_dict(), "evidence": verdict.evidence}
+    return _document(verdict, spec)
 
 
 GATES: tuple[Gate, ...] = (

@@ -23,6 +23,10 @@ CONFIDENCE = 0.95
 Document = Mapping[str, Any]
 
 
+class StaleVerdictError(ValueError):
+    """Verdicts were made under another cohort.yaml than the one that stands now."""
+
+
 def assess(
     *,
     spec: CohortSpec,
@@ -36,7 +40,16 @@ def assess(
     ledger: Ledger,
     store: StatisticStore,
 ) -> Decision:
-    """The decision on one generator's tables; the gate documents are {"status", "summary", "evidence"}."""
+    """The decision on one generator's tables; the gate documents are those of `evaluation.gates`.
+
+    Raises StaleVerdictError where a gate judged under another registration than `spec`: with other seeds or limits it
+    would be a verdict on another table.
+    """
+    for gate in (utility, closest_record, membership):
+        if gate["registration"] != spec.registration:
+            raise StaleVerdictError(
+                f"cohort {spec.name!r}: cohort.yaml changed since {code} was judged; materialise its gates again"
+            )
     plan = spec.plan(plan_key) if plan_key else None
     return decide_release(
         cohort=spec.name,

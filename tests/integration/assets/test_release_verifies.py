@@ -178,6 +178,23 @@ def test_a_cohort_no_longer_reviewed_is_refused(platform: Any) -> None:
     assert "no longer follows from its artefacts and the ledger" in refused(platform)
 
 
+def test_a_registration_changed_since_the_verdicts_is_refused(platform: Any) -> None:
+    """Claim: verdicts hold for the cohort.yaml they were made under. With other seeds another table would leave."""
+    before = platform.edit(lambda document: None).registration
+    changed = platform.edit(lambda document: document["synthetic"].update(seeds=[2, 1, 3, 4, 5]))
+    assert changed.registration != before
+    assert "cohort.yaml changed since G0A was judged; materialise its gates again" in refused(platform)
+
+
+def test_a_further_plan_or_title_spoils_no_release(platform: Any) -> None:
+    """Claim: what no verdict depends on may change: a new plan, another title."""
+    platform.edit(lambda document: document["plans"].update(eps9={"epsilon": 9.0, "delta": 1e-5}))
+    platform.edit(lambda document: document.update(title="Another title"))
+    platform.withdraw()
+    platform.run("G0A/release")
+    assert platform.packages() == ["tiny-G0A-eps8"]
+
+
 def test_an_altered_package_is_noticed(platform: Any) -> None:
     """Claim: `package_verifies` fails, by file name, for a package that is no longer what was published."""
     evaluated = platform.check("G0A/release", "package_verifies")
