@@ -16,7 +16,7 @@ demo: $(VENV)/.installed
 	$(BIN)/synth demo
 
 test: $(VENV)/.installed
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n auto --maxprocesses 4 --dist loadfile
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
