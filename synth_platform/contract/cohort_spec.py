@@ -55,11 +55,16 @@ class Privacy(Strict):
 
 
 class Source(Strict):
-    """Where rows come from: `virtual` draws a world from options; `tables` reads Parquet or CSV contract tables."""
+    """Where rows come from: `virtual` draws a world from options; `tables` reads Parquet or CSV contract tables.
+
+    `keys` says what the files' keys are: "reissue" replaces every one of them, "opaque" keeps tokens that the steward
+    made, which no origin system knows.
+    """
 
     reader: Literal["virtual", "tables"]
     files: dict[Literal["manifest", "expression", "methylation", "clinical"], str] = Field(default_factory=dict)
     key_column: str = "row_key"
+    keys: Literal["reissue", "opaque"] = "reissue"
     batch_column: str = "batch_id"
     split_column: str = "split"
     options: dict[str, Any] = Field(default_factory=dict)

@@ -25,12 +25,15 @@ class SourceError(ValueError):
 def read_tables(spec: CohortSpec, folder: Path) -> CohortTables:
     """Read `source.files`, relative to `folder`. Raises SourceError.
 
-    Keys that are all opaque tokens already are kept. Otherwise every key is replaced, the same patient by the same
-    token in every table, and rows come in token order so that their place in the files is gone too.
+    Every key is replaced, the same patient by the same token in every table, and rows come in token order so that their
+    place in the files is gone too. Keys are kept only where cohort.yaml says `keys: opaque`: how a key looks proves
+    nothing, hospital numbers such as MRN-556815 look like tokens.
     """
     frames = {name: _read(spec, name, path) for name, path in _files(spec, folder).items()}
-    if not all(_is_opaque(frame["row_key"]) for frame in frames.values()):
-        tokens = reissue(list(frames.values()), "row_key")
+    if spec.source.keys == "opaque":
+        _require_opaque(spec, frames)
+    else:
+        tokens = reissue(list(frames.values()), "row_key", _public_keys(spec, frames["manifest"]))
         frames = {
             name: frame.with_columns(
                 pl.col("row_key").replace_strict(tokens, default=None, return_dtype=pl.String)
@@ -131,8 +134,21 @@ def _widen(column: pl.Series, wanted: pl.DataType | None) -> pl.Series:
     return column.cast(pl.Int64) if dtype.is_integer() and dtype not in {pl.UInt64, pl.Int128} else column
 
 
-def _is_opaque(keys: pl.Series) -> bool:
-    return bool(keys.str.contains(OPAQUE_KEY).fill_null(True).all())
+def _require_opaque(spec: CohortSpec, frames: dict[TableName, pl.DataFrame]) -> None:
+    for name, frame in frames.items():
+        if not frame["row_key"].str.contains(OPAQUE_KEY).fill_null(True).all():
+            raise SourceError(
+                f"cohort {spec.name!r}: source.keys is 'opaque', but {spec.source.files[name]} has keys that are no "
+                "tokens like P-000001; drop source.keys and every key is re-issued"
+            )
+
+
+def _public_keys(spec: CohortSpec, manifest: pl.DataFrame) -> set[str]:
+    """Keys that stand in the public split and in no other."""
+    if manifest.schema["split"] != pl.String:
+        return set()  # the contract refuses the cohort for it
+    public = (manifest["split"] == spec.reference.split).fill_null(False)
+    return set(manifest.filter(public)["row_key"].drop_nulls()) - set(manifest.filter(~public)["row_key"])
 
 
 def _manifest(spec: CohortSpec, frames: dict[TableName, pl.DataFrame]) -> pl.DataFrame:
@@ -140,12 +156,13 @@ def _manifest(spec: CohortSpec, frames: dict[TableName, pl.DataFrame]) -> pl.Dat
     manifest = frames["manifest"]
     present = [
         pl.when(pl.col("row_key").is_in(frames[name]["row_key"].drop_nulls().to_list())).then(pl.lit(name))
-        for name in (*MATRICES, "clinical")
+        for name in MATRICES
         if name in frames
     ]
     stated = {
         "source": pl.lit(spec.source_code),
         "dua_tag": pl.lit(spec.dua_tag),
-        "modality_mask": pl.concat_str(present, separator=",", ignore_nulls=True),
+        # Always clinical: a patient without a clinical row is then a finding about the clinical table.
+        "modality_mask": pl.concat_str(*present, pl.lit("clinical"), separator=",", ignore_nulls=True),
     }
     return manifest.with_columns(value.alias(name) for name, value in stated.items() if name not in manifest.columns)

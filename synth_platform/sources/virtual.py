@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError, Modality
 from synth_platform.contract.options import Strict
 from synth_platform.contract.tables import CohortTables, modality_mask, panel
-from synth_platform.sources.keys import opaque_keys
+from synth_platform.sources.keys import PRIVATE_PREFIX, PUBLIC_PREFIX, opaque_keys
 from synth_platform.sources.world import SUBTYPES, Draw, FloatArray, World, draw, make_world
 
 EPSILON_M = 1e-3  # 8-1 §1.2
@@ -52,7 +52,9 @@ def draw_cohort(spec: CohortSpec) -> CohortTables:
         draw(world, world.public, options.public, np.random.default_rng([*seeds, _PUBLIC_STREAM])),
     )
     sizes = {"train": options.train, "holdout": options.holdout, "test": options.test, "public": options.public}
-    return _tables(spec, people, [split for split, rows in sizes.items() for _ in range(rows)], "P")
+    # Public rows are numbered by themselves, so that their tokens do not tell how many private rows there are.
+    keys = [*opaque_keys(private, PRIVATE_PREFIX), *opaque_keys(options.public, PUBLIC_PREFIX)]
+    return _tables(spec, people, [split for split, rows in sizes.items() for _ in range(rows)], keys)
 
 
 def draw_fresh(spec: CohortSpec, rows: int, seed: int) -> CohortTables:
@@ -64,7 +66,7 @@ def draw_fresh(spec: CohortSpec, rows: int, seed: int) -> CohortTables:
     options = _options(spec)
     world = _world(spec, options)
     rng = np.random.default_rng([options.world_seed, options.row_seed, _FRESH_STREAM, seed])
-    return _tables(spec, draw(world, world.private, rows, rng), ["synthetic"] * rows, "S")
+    return _tables(spec, draw(world, world.private, rows, rng), ["synthetic"] * rows, opaque_keys(rows, "S"))
 
 
 def _options(spec: CohortSpec) -> VirtualOptions:
@@ -102,8 +104,8 @@ def _stack(*draws: Draw) -> Draw:
     return Draw(**{name: np.concatenate([getattr(d, name) for d in draws]) for name in Draw.__dataclass_fields__})
 
 
-def _tables(spec: CohortSpec, people: Draw, splits: list[str], prefix: str) -> CohortTables:
-    keys = pl.Series("row_key", opaque_keys(len(splits), prefix), dtype=pl.String)
+def _tables(spec: CohortSpec, people: Draw, splits: list[str], tokens: list[str]) -> CohortTables:
+    keys = pl.Series("row_key", tokens, dtype=pl.String)
     subtypes, stages = (next(v.categories for v in spec.clinical if v.name == name) for name in ("subtype", "stage"))
     clinical = {
         "subtype": pl.Series([subtypes[s] for s in people.subtype], dtype=pl.String),

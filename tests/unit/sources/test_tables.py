@@ -106,17 +106,72 @@ def test_tokens_do_not_depend_on_origin_keys_or_file_order(folder: Path, tmp_pat
         assert_frame_equal(one, two)
 
 
-def test_opaque_keys_are_kept(folder: Path) -> None:
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        ["MRN-556815", "MRN-104422", "MRN-990031", "MRN-000007"],
+        ["P-000001", "P-000002", "P-000003", "P-000004"],
+        ["KIS-20260101", "4711", "MRN-556815", "R-000001"],
+    ],
+)
+def test_hospital_numbers_that_look_like_tokens_go_too(folder: Path, numbers: list[str]) -> None:
+    """Catches a reader that goes by the look of a key. Patients get the same tokens whatever they were called."""
+    usual = read_tables(make_spec(), folder)
+    write(folder, numbers)
+    for (_, renamed), (_, table) in zip(read_tables(make_spec(), folder), usual, strict=True):
+        assert_frame_equal(renamed, table)
+        assert not any(number in renamed.write_csv() for number in numbers if number.startswith(("MRN", "KIS", "47")))
+    assert sorted(usual.manifest["row_key"]) == ["P-000001", "P-000002", "R-000001", "R-000002"]
+
+
+def test_tokens_are_kept_where_the_registration_says_so(folder: Path) -> None:
     tokens = [f"AB-{n:06d}" for n in (7, 3, 9, 1)]
     write(folder, tokens)
-    tables = read_tables(make_spec(), folder)
+    tables = read_tables(with_source(make_spec(), keys="opaque"), folder)
     assert tables.manifest["row_key"].to_list() == tokens
 
 
-def test_one_unopaque_key_reissues_all(folder: Path) -> None:
+def test_keys_registered_as_tokens_must_be_tokens(folder: Path) -> None:
     write(folder, ["AB-000007", "AB-000003", "AB-000009", "MRN-1"])
+    with pytest.raises(
+        SourceError, match=r"source\.keys is 'opaque', but manifest\.csv has keys that are no"
+    ) as caught:
+        read_tables(with_source(make_spec(), keys="opaque"), folder)
+    assert "MRN-1" not in str(caught.value)
+
+
+def test_public_tokens_say_nothing_of_private_rows(folder: Path) -> None:
+    """Claim: the public rows' tokens are the same with one private patient or with two."""
+    public = read_tables(make_spec(), folder).manifest.filter(split="public")
+    write(folder, PATIENTS, order=(0, 1, 2))
+    fewer = read_tables(make_spec(), folder)
+    assert fewer.manifest.height == 3
+    assert_frame_equal(fewer.manifest.filter(split="public"), public)
+    assert public["row_key"].str.starts_with("R-").all()
+
+
+def test_a_patient_in_a_public_and_a_private_split_is_private(folder: Path) -> None:
+    with (folder / "manifest.csv").open("a") as manifest:
+        manifest.write(f"\n{PATIENTS[0]},B-01,train")
     tables = read_tables(make_spec(), folder)
-    assert sorted(tables.manifest["row_key"]) == [f"P-{n:06d}" for n in (1, 2, 3, 4)]
+    assert tables.manifest["row_key"].str.slice(0, 2).value_counts(sort=True).rows() == [("P-", 4), ("R-", 1)]
+
+
+def test_a_patient_without_a_clinical_row_is_found_in_the_clinical_table(folder: Path) -> None:
+    """Claim: the finding names the table that lacks the patient, not a mask that the steward never wrote."""
+    text = gzip.decompress((folder / "clinical.csv.gz").read_bytes()).decode().splitlines()
+    (folder / "clinical.csv.gz").write_bytes(gzip.compress("\n".join(text[:-1]).encode()))
+    spec = make_spec()
+    report = validate(read_tables(spec, folder), spec)
+    assert [(r.code, r.table, r.column, r.count) for r in report.rejections] == [("KEY_SET", "clinical", "row_key", 1)]
+
+
+def test_a_table_under_other_keys_is_named(folder: Path) -> None:
+    frame = pl.read_parquet(folder / "expression.parquet")
+    frame.with_columns(pl.Series("mrn", ["1", "2", "3", "4"])).write_parquet(folder / "expression.parquet")
+    spec = make_spec()
+    report = validate(read_tables(spec, folder), spec)
+    assert [(r.code, r.table, r.count) for r in report.rejections] == [("KEY_SET", "expression", 4)]
 
 
 def test_a_patient_with_two_rows_is_left_for_the_contract(folder: Path) -> None:

@@ -69,6 +69,14 @@ def test_private_rows_depend_neither_on_the_shift_nor_on_the_public_size(spec: C
     assert_frame_equal(private(draw_cohort(spec)), private(draw_cohort(other)))
 
 
+def test_public_tokens_do_not_depend_on_private_sizes(spec: CohortSpec) -> None:
+    """Catches one sequence over all splits: the first public token would tell how many private rows there are."""
+    one, two = draw_cohort(spec).manifest, draw_cohort(with_options(spec, train=5, holdout=2, test=1)).manifest
+    public = one.filter(split="public")["row_key"]
+    assert public.to_list() == two.filter(split="public")["row_key"].to_list() == [f"R-{n:06d}" for n in range(1, 601)]
+    assert one["row_key"].is_unique().all()
+
+
 def test_fresh_rows_are_new_and_repeat_with_their_seed(spec: CohortSpec) -> None:
     cohort = draw_cohort(spec)
     fresh = draw_fresh(spec, 300, seed=1)
