@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_validator
+from pydantic import (
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from synth_platform.contract.names import forbidden_term
 from synth_platform.contract.options import G0AOptions, G0Options, GateOptions, Share, Strict
@@ -121,6 +129,11 @@ class ClinicalVariable(Strict):
             raise ValueError(f"{self.name}: an outcome variable cannot be nullable")
         return self
 
+    @property
+    def columns(self) -> int:
+        """How many features it becomes as a covariate: one per category, else one; one more where it may be missing."""
+        return (len(self.categories) if self.kind == "categorical" else 1) + self.nullable
+
 
 class Outcome(Strict):
     """The variables the endpoints and conditioning cells are made of: class label, survival time and event."""
@@ -183,10 +196,43 @@ class CohortSpec(Strict):
     reference: ReferenceOptions = ReferenceOptions()
     plans: dict[str, Plan]
     generators: tuple[GeneratorCode, ...]
-    g0: G0Options = G0Options()
+    g0: Annotated[G0Options, Field(validate_default=True)] = G0Options()
     g0a: G0AOptions = G0AOptions()
     gates: GateOptions = GateOptions()
     synthetic: Synthetic
+
+    @field_validator("plans")
+    @classmethod
+    def _plans_can_be_kept(cls, plans: dict[str, Plan], info: ValidationInfo) -> dict[str, Plan]:
+        privacy: Privacy | None = info.data.get("privacy")
+        wrong = []
+        for key, plan in plans.items():
+            named = _named_epsilon(key)
+            if named is not None and named != plan.epsilon:
+                wrong.append(f"{key}.epsilon is {plan.epsilon:g}, but its name says {named:g}; rename the plan")
+            if privacy is not None and plan.epsilon > privacy.budget.epsilon:
+                cap = f"privacy.budget.epsilon = {privacy.budget.epsilon:g}"
+                wrong.append(f"{key}.epsilon is {plan.epsilon:g}, above {cap}: it could never be paid; lower it")
+            if privacy is not None and plan.delta >= 1 / privacy.n_ref:
+                wrong.append(f"{key}.delta must be below 1/n_ref = {1 / privacy.n_ref:.3g} (8-1 §2.1)")
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        return plans
+
+    @field_validator("g0")
+    @classmethod
+    def _latent_directions_exist(cls, g0: G0Options, info: ValidationInfo) -> G0Options:
+        fields = info.data  # those above that are right themselves
+        needed = {"expression", "methylation", "clinical", "outcome", "generators"}
+        if not needed <= fields.keys() or "G0" not in fields["generators"]:
+            return g0
+        panels = [modality.panel for modality in (fields["expression"], fields["methylation"]) if modality is not None]
+        outcome = set(fields["outcome"].model_dump().values())
+        covariates = [variable for variable in fields["clinical"] if variable.name not in outcome]
+        features = sum(map(len, panels)) + sum(variable.columns for variable in covariates)
+        if g0.latent > features and not any(isinstance(panel, str) for panel in panels):
+            raise ValueError(f"latent is {g0.latent}, but the cohort has only {features} features; lower it")
+        return g0
 
     @model_validator(mode="after")
     def _names_agree(self) -> CohortSpec:
@@ -233,12 +279,18 @@ class CohortSpec(Strict):
         """The plan under `key`; `eps<number>` names an (epsilon, domain delta) plan without registering it."""
         if key in self.plans:
             return self.plans[key]
-        match = re.fullmatch(r"eps(\d+(?:\.\d+)?)", key)
-        if match is None or float(match[1]) <= 0:
+        epsilon = _named_epsilon(key)
+        if not epsilon:
             raise CohortSpecError(
                 f"cohort {self.name!r} has no plan {key!r}; plans are {sorted(self.plans)} or eps<number>, e.g. eps0.5"
             )
-        return Plan(epsilon=float(match[1]), delta=self.privacy.budget.delta)
+        return Plan(epsilon=epsilon, delta=self.privacy.budget.delta)
+
+
+def _named_epsilon(key: str) -> float | None:
+    """The number in a plan key of the form eps<number>."""
+    match = re.fullmatch(r"eps(\d+(?:\.\d+)?)", key)
+    return None if match is None else float(match[1])
 
 
 def load_cohort_spec(path: Path) -> CohortSpec:

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import math
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
 Share = Annotated[float, Field(gt=0, lt=1)]
+Shares = TypeVar("Shares", bound=tuple[float, ...])
+
+
+def _whole(shares: Shares) -> Shares:
+    if not math.isclose(sum(shares), 1.0, abs_tol=1e-9):
+        raise ValueError(f"the shares add up to {sum(shares):.6g}; they must add up to 1")
+    return shares
+
+
+def _ascending(bounds: tuple[float, float]) -> tuple[float, float]:
+    if bounds[0] > bounds[1]:
+        raise ValueError("the lower bound is above the upper one")
+    return bounds
 
 
 class Strict(BaseModel):
@@ -20,8 +34,8 @@ class G0Options(Strict):
 
     latent: PositiveInt = 6
     clip: PositiveFloat = 4.5
-    shares: tuple[Share, Share, Share] = (0.2, 0.4, 0.4)
-    eigenvalue_bounds: tuple[PositiveFloat, PositiveFloat] = (0.05, 4.0)
+    shares: Annotated[tuple[Share, Share, Share], AfterValidator(_whole)] = (0.2, 0.4, 0.4)
+    eigenvalue_bounds: Annotated[tuple[PositiveFloat, PositiveFloat], AfterValidator(_ascending)] = (0.05, 4.0)
     count_floor: PositiveFloat = 4.0
 
 
@@ -40,15 +54,15 @@ class G0AOptions(Strict):
     hazard_directions: PositiveInt = 30
     moment_directions: Annotated[int, Field(ge=0)] = 4
     clip_quantile: Share = 0.5
-    shares: tuple[Share, Share, Share, Share] = (0.05, 0.65, 0.2, 0.1)
+    shares: Annotated[tuple[Share, Share, Share, Share], AfterValidator(_whole)] = (0.05, 0.65, 0.2, 0.1)
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.05
 
 
 class GateOptions(Strict):
-    """Frozen tolerances of the gates (8-1 §3.4)."""
+    """Frozen tolerances of the gates (8-1 §3.4). The membership limit is an AUROC, of which 1/2 is chance."""
 
     train_closer_tolerance: PositiveFloat = 0.115
     excess_tolerance: PositiveFloat = 0.035
-    membership_limit: PositiveFloat = 0.55
+    membership_limit: Annotated[float, Field(gt=0.5, le=1)] = 0.55
     neighbours: PositiveInt = 5
     groups: PositiveInt = 20

@@ -21,10 +21,10 @@ def opaque_keys(rows: int, prefix: str = PRIVATE_PREFIX) -> list[str]:
 
 
 def reissue(tables: Sequence[pl.DataFrame], key: str, public: Collection[str] = ()) -> dict[str, str]:
-    """A token for every distinct value of column `key` in `tables`: R-... for those in `public`, P-... for all others.
+    """A token for every distinct value of column `key` in `tables`: R-... for those in `public`, P-... for the others.
 
-    Each kind is numbered by itself: public tokens say nothing of private rows, not even how many there are. The order is
-    that of one hash over all cells of the patient: no single table's cells, a split or a site, bring rows together.
+    Each kind is numbered by itself: public tokens say nothing of private rows, not even how many there are. The order
+    is that of one hash over all cells of the patient: no single table's cells, a split or a site, bring rows together.
 
     Neither origin keys nor their order enter the hash, and nothing stores the map: without the rows themselves a token
     says nothing. The same rows get the same tokens at every read, in whatever order they stand in the files, so reading

@@ -10,6 +10,9 @@ import pytest
 import yaml
 
 from synth_platform.contract.cohort_spec import CohortSpecError, load_cohort_spec
+from synth_platform.normalize.clinical import column_names
+
+COHORTS = Path(__file__).resolve().parents[3] / "cohorts"
 
 
 @pytest.fixture
@@ -68,6 +71,77 @@ def test_refused_registrations(where, value, message, tmp_path, document) -> Non
     section[last] = [*section[last], value]
     with pytest.raises(CohortSpecError, match=message):
         load(tmp_path, document)
+
+
+def change(document: dict[str, Any], where: str, value: Any) -> None:
+    *parents, last = where.split(".")
+    for parent in parents:
+        document = document.setdefault(parent, {})
+    document[last] = value
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "message"),
+    [
+        (
+            "plans.big",
+            {"epsilon": 1.001, "delta": 1e-5},
+            r"plans: .*big\.epsilon is 1\.001, above privacy\.budget\.epsilon = 1",
+        ),
+        ("plans.loose", {"epsilon": 0.5, "delta": 0.01}, r"plans: .*loose\.delta must be below 1/n_ref = 0\.01"),
+        ("plans.eps0.5", {"epsilon": 0.6, "delta": 1e-5}, None),
+        ("g0.shares", [0.2, 0.4, 0.5], r"g0\.shares: .*add up to 1\.1; they must add up to 1"),
+        ("g0a.shares", [0.5, 0.65, 0.2, 0.1], r"g0a\.shares: .*add up to 1\.45; they must add up to 1"),
+        ("g0.eigenvalue_bounds", [4.0, 0.05], r"g0\.eigenvalue_bounds: .*lower bound is above"),
+        # 3 genes, 2 probes, age, and three nullable variables with an indicator each.
+        ("g0.latent", 13, r"g0: .*latent is 13, but the cohort has only 12 features"),
+        ("gates.membership_limit", 0.5, r"gates\.membership_limit"),
+    ],
+)
+def test_what_would_fail_after_spending_is_refused_before(where, value, message, tmp_path, document) -> None:
+    """Claim: these registrations pass no reading, so nothing is spent on them; the message names the field."""
+    if message is None:  # a key with a dot in it
+        document["plans"] = {"eps0.5": value}
+        message = r"plans: .*eps0\.5\.epsilon is 0\.6, but its name says 0\.5"
+    else:
+        change(document, where, value)
+    with pytest.raises(CohortSpecError, match=message):
+        load(tmp_path, document)
+
+
+def test_the_limits_themselves_are_fine(tmp_path, document) -> None:
+    """Claim (the others' control): a plan of the whole cap, as many directions as features, shares by thirds."""
+    document["plans"] = {"eps1": {"epsilon": 1.0, "delta": 0.00999}, "eps1.0": {"epsilon": 1, "delta": 1e-5}}
+    document["g0"] = {"latent": 12, "shares": [1 / 3, 1 / 3, 1 / 3]}
+    assert load(tmp_path, document).g0.latent == 12
+
+
+def test_a_default_counts_like_a_registered_value(tmp_path, document) -> None:
+    """Claim: the default of six directions is refused for five features, but only where G0 is asked for."""
+    document["clinical"] = document["clinical"][:4]
+    document["expression"]["panel"] = document["expression"]["panel"][:2]
+    with pytest.raises(CohortSpecError, match=r"g0: .*latent is 6, but the cohort has only 5 features"):
+        load(tmp_path, document)
+    document["generators"] = ["G0A"]
+    assert load(tmp_path, document).g0.latent == 6
+
+
+def test_every_wrong_field_is_named_at_once(tmp_path, document) -> None:
+    document["plans"] = {"eps2": {"epsilon": 3.0, "delta": 0.5}}
+    document["g0"] = {"shares": [0.1, 0.1, 0.1]}
+    document["g0a"] = {"shares": [0.1, 0.1, 0.1, 0.1]}
+    with pytest.raises(CohortSpecError, match=r"3 field\(s\) to correct") as caught:
+        load(tmp_path, document)
+    for words in ("g0.shares", "g0a.shares", "plans", "name says 2", "privacy.budget.epsilon", "1/n_ref"):
+        assert words in str(caught.value)
+
+
+def test_features_are_counted_as_the_encoder_makes_them() -> None:
+    """The contract cannot ask the encoder; both must count the columns of the bundled cohorts alike."""
+    for name in ("virtual", "tcga_brca"):
+        registered = load_cohort_spec(COHORTS / name / "cohort.yaml")
+        for variable in registered.clinical:
+            assert variable.columns == len(column_names(variable))
 
 
 def test_ids_must_match_their_pattern(tmp_path, document) -> None:

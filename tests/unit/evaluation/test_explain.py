@@ -60,7 +60,7 @@ def test_membership_has_a_reason_exactly_when_it_is_not_confirmed(copies: int) -
     rng = np.random.default_rng(copies)
     train, holdout, public, fresh = (rng.normal(size=(60, 3)) for _ in range(4))
     synthetic = np.concatenate([train[:copies], fresh[copies:]])
-    for limit in (0.45, 0.55, 0.65, 0.999):
+    for limit in (0.501, 0.55, 0.65, 0.999):
         options = GateOptions(membership_limit=limit)
         verdict = membership_gate(rows(train), rows(holdout), rows(synthetic), rows(public), options)
         judged = {"status": verdict.status, "summary": verdict.as_dict(), "evidence": verdict.evidence}

@@ -46,7 +46,7 @@ def spec(**changes: Any) -> CohortSpec:
             {"name": "spearman", "chance": 0.0},
         ],
         "plans": {"eps1": {"epsilon": 1.0, "delta": 1e-5}},
-        "generators": ["G0"],
+        "generators": ["G0A"],
         "synthetic": {"rows": 3, "seeds": [1, 2, 3, 4, 5]},
     }
     return CohortSpec.model_validate({**document, **changes})
