@@ -13,6 +13,7 @@ RejectionCode = Literal[
     "FEATURE_SET",  # a registered column is absent, or a matrix has a column that is not in its panel
     "DTYPE",  # a registered column is stored as another type than its rule asks for
     "CONTROLLED_ACCESS",  # rows under a controlled-access tag, which the contract excludes altogether
+    "SPLIT_EMPTY",  # a split without which nothing can be fitted or judged has no row
     "RANGE",  # a number outside the registered bounds or unit
     "CATEGORY",  # a value outside the registered set
     "NON_FINITE",  # NaN or infinity; missing is null
@@ -22,7 +23,7 @@ RejectionCode = Literal[
     "KEY_SET",  # a row whose table and modality mask disagree, or that no manifest row announces
 ]
 TABLE_CODES: frozenset[RejectionCode] = frozenset(
-    {"FORBIDDEN_FIELD", "UNKNOWN_FIELD", "FEATURE_SET", "DTYPE", "CONTROLLED_ACCESS"}
+    {"FORBIDDEN_FIELD", "UNKNOWN_FIELD", "FEATURE_SET", "DTYPE", "CONTROLLED_ACCESS", "SPLIT_EMPTY"}
 )
 
 
@@ -33,8 +34,9 @@ class Rejection:
     code:   codes in `TABLE_CODES` refuse the whole cohort, the others set single rows aside.
     column: a registered column by name. A name that is not registered is data until it is (a transposed table has
             patient barcodes for column names), so such a column is named by its place: "#3", or "#3 (patient_id)"
-            with the forbidden term found. None: the table itself.
-    count:  rows concerned; a code in `TABLE_CODES` concerns all rows of the table, and counts at least 1.
+            with the forbidden term found; "split (train)" is the split that is empty. None: the table itself.
+    count:  rows concerned; a code in `TABLE_CODES` concerns all rows of the table, and counts at least 1; an empty
+            split counts 1, which says nothing of how many rows the others have.
     """
 
     code: RejectionCode

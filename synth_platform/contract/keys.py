@@ -11,6 +11,7 @@ from synth_platform.contract.cohort_spec import CohortSpec, TableName
 from synth_platform.contract.names import words
 from synth_platform.contract.rules import modality_masks
 from synth_platform.contract.tables import (
+    NEEDED_SPLITS,
     OPAQUE_KEY,
     REAL_SPLITS,
     REFERENCE_BATCH,
@@ -72,6 +73,12 @@ def check_manifest(manifest: pl.DataFrame, found: RowFindings) -> None:
     found.add("CATEGORY", "manifest", "split", disagree["row_key"])
     in_reference = manifest.filter(~synthetic & (pl.col("batch_id") == REFERENCE_BATCH))
     found.add("CATEGORY", "manifest", "batch_id", in_reference["row_key"])
+
+
+def check_splits(manifest: pl.DataFrame) -> list[Rejection]:
+    """The splits of a real cohort that nothing can be made or judged without, and that have no row."""
+    found = set(manifest["split"].unique())
+    return [Rejection("SPLIT_EMPTY", "manifest", f"split ({name})", 1) for name in NEEDED_SPLITS if name not in found]
 
 
 def check_access(manifest: pl.DataFrame, spec: CohortSpec) -> list[Rejection]:

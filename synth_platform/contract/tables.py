@@ -13,6 +13,7 @@ OPAQUE_KEY = r"^[A-Z]{1,3}-[0-9]{6}$"
 SYNTHETIC_PREFIX = "S-"
 SYNTHETIC_SPLIT = "synthetic"
 REAL_SPLITS = ("public", "train", "holdout", "test")
+NEEDED_SPLITS = ("public", "train", "test")  # the test split alone can stand for all non-members
 REFERENCE_BATCH = "REFERENCE"
 MANIFEST_COLUMNS = ("row_key", "source", "batch_id", "split", "dua_tag", "modality_mask")
 MATRICES: tuple[MatrixName, ...] = ("expression", "methylation")

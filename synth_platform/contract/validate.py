@@ -11,9 +11,16 @@ import polars as pl
 from synth_platform.contract.codes import Rejection, RejectionCode
 from synth_platform.contract.cohort_spec import CohortSpec, TableName
 from synth_platform.contract.columns import check_columns
-from synth_platform.contract.keys import RowFindings, check_access, check_keys, check_links, check_manifest
+from synth_platform.contract.keys import (
+    RowFindings,
+    check_access,
+    check_keys,
+    check_links,
+    check_manifest,
+    check_splits,
+)
 from synth_platform.contract.rules import KEY_RULE, ValueRule, value_rules
-from synth_platform.contract.tables import CohortTables, matrices
+from synth_platform.contract.tables import SYNTHETIC_SPLIT, CohortTables, matrices
 from synth_platform.contract.values import check_values
 
 
@@ -75,21 +82,26 @@ def validate(tables: CohortTables, spec: CohortSpec) -> ValidationReport:
         rows.rejections += found_here
         if keyed:
             rows.keys.append(table["row_key"].filter(pl.Series(mask)))
+    real = False
     if keyed and value_rules(spec, "manifest").keys() <= usable["manifest"].keys():
+        real = SYNTHETIC_SPLIT not in tables.manifest["split"]
         findings += check_access(tables.manifest, spec)
+        findings += check_splits(tables.manifest) if real else []
         check_keys(tables, rows)
         check_links(tables, spec, rows)
         check_manifest(tables.manifest, rows)
 
-    refused = bool(findings)
-    accepted = _empty(spec) if refused else _accept(tables, spec, pl.concat(rows.keys).unique())
     patients = pl.concat(t["row_key"] for _, t in tables).n_unique() if keyed else tables.manifest.height
-    rejected_rows = patients - accepted.manifest.height
+    accepted = _empty(spec) if findings else _accept(tables, spec, pl.concat(rows.keys).unique())
+    too_many = patients - accepted.manifest.height > spec.allowed_rejected_rows
+    if real and not findings and not too_many:
+        findings += check_splits(accepted.manifest)  # the rows set aside may have been the last of a split
+    accepted = _empty(spec) if findings else accepted
     return ValidationReport(
         rejections=_merged([*findings, *rows.rejections]),
         accepted=accepted,
-        rejected_rows=rejected_rows,
-        cohort_rejected=refused or rejected_rows > spec.allowed_rejected_rows,
+        rejected_rows=patients - accepted.manifest.height,
+        cohort_rejected=bool(findings) or too_many,
     )
 
 

@@ -137,14 +137,17 @@ def test_the_template_in_the_readme_loads_and_reads(tmp_path: Path) -> None:
     """The first thing a new user copies: the example, with files as the table beside it describes them."""
     example = re.search(r"```yaml\n(.*?)```", (COHORTS / "README.md").read_text(), re.DOTALL)[1]
     (tmp_path / "cohort.yaml").write_text(example)
-    (tmp_path / "manifest.csv").write_text("patient,batch_id,split\n4711,SITE-A,train\n4712,SITE-B,public\n")
+    (tmp_path / "manifest.csv").write_text(
+        "patient,batch_id,split\n4711,SITE-A,train\n4712,SITE-B,public\n4713,SITE-A,test\n"
+    )
     spec = load_cohort_spec(tmp_path / "cohort.yaml")
     panel = ",".join(spec.expression.panel)
-    expression = f"patient,{panel}\n4711,1.5,2,-3.25\n4712,0,1,2\n"
+    expression = f"patient,{panel}\n4711,1.5,2,-3.25\n4712,0,1,2\n4713,3,2,1\n"
     (tmp_path / "expression.csv.gz").write_bytes(gzip.compress(expression.encode()))
     (tmp_path / "clinical.csv").write_text(
         "patient,subtype,survival_days,died,age,stage\n4712,Luminal,812,0,61,NA\n4711,Basal,90,1,44,III\n"
+        "4713,HER2,30,0,52,I\n"
     )
     report = validate(read_cohort(spec, tmp_path), spec)
     assert report.rejections == ()
-    assert report.accepted.manifest.height == 2
+    assert report.accepted.manifest.height == 3

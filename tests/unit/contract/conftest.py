@@ -78,7 +78,7 @@ def tables() -> CohortTables:
                 "row_key": keys,
                 "source": ["TCGA"] * 6,
                 "batch_id": ["B-01", "B-02"] * 3,
-                "split": ["public", "train", "train", "train", "holdout", "test"],
+                "split": ["public", "public", "train", "train", "test", "test"],
                 "dua_tag": ["RELEASE_REVIEWED"] * 6,
                 "modality_mask": masks,
             }

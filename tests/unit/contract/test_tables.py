@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -63,6 +65,8 @@ def test_a_repeated_key_or_a_shared_column_has_no_wide_form(tables) -> None:
 
 
 def test_splits_share_all_rows_between_them(tables, spec) -> None:
+    splits = pl.Series("split", ["public", "train", "train", "train", "holdout", "test"])
+    tables = replace(tables, manifest=tables.manifest.with_columns(splits))
     public, private = split_public(tables, spec)
     assert set(public.manifest["split"]) == {"public"}
     assert set(private.manifest["split"]) == {"train", "holdout", "test"}

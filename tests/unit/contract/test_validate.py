@@ -220,7 +220,7 @@ def test_a_real_row_cannot_carry_a_synthetic_key(tables, spec) -> None:
 
 def test_a_cell_with_two_faults_of_one_kind_counts_once(tables, spec) -> None:
     renamed = tables.map(lambda _, t: t.with_columns(pl.col("row_key").str.replace("^P-000104", "S-000001")))
-    manifest = renamed.manifest.with_columns(pl.Series("split", ["Train"] + ["train"] * 5))
+    manifest = renamed.manifest.with_columns(pl.Series("split", ["Train", *tables.manifest["split"][1:]]))
     assert found(validate(replace(renamed, manifest=manifest), spec)) == {("CATEGORY", "manifest", "split", 1)}
 
 
@@ -233,10 +233,44 @@ def test_whole_number_columns_of_any_width_hold_counts(tables, make_spec) -> Non
         assert report.accepted.expression["G"].dtype == pl.Float64
 
 
-def test_an_empty_cohort_is_valid(tables, spec) -> None:
-    report = validate(tables.map(lambda _, table: table.clear()), spec)
-    assert report.rejections == ()
-    assert not report.cohort_rejected
+def with_splits(tables: CohortTables, *splits: str) -> CohortTables:
+    return replace(tables, manifest=tables.manifest.with_columns(pl.Series("split", splits)))
+
+
+def test_a_cohort_without_rows_is_refused(tables, make_spec) -> None:
+    """Claim: every needed split is named, however many rows may be set aside."""
+    report = validate(tables.map(lambda _, table: table.clear()), make_spec(allowed_rejected_rows=100))
+    assert found(report) == {("SPLIT_EMPTY", "manifest", f"split ({name})", 1) for name in ("public", "train", "test")}
+    assert report.cohort_rejected
+
+
+@pytest.mark.parametrize(
+    ("splits", "empty"),
+    [
+        (["train"] * 3 + ["holdout"] + ["test"] * 2, {"public"}),
+        (["public"] * 3 + ["holdout"] + ["test"] * 2, {"train"}),
+        (["public"] * 2 + ["train"] * 3 + ["holdout"], {"test"}),
+        (["public"] * 6, {"train", "test"}),
+        (["public"] * 2 + ["train"] * 3 + ["test"], set()),
+    ],
+)
+def test_a_split_that_is_needed_must_have_a_row(splits, empty, tables, make_spec) -> None:
+    """Claim: the empty split is named and no other is counted; without holdout rows the test rows are non-members."""
+    report = validate(with_splits(tables, *splits), make_spec(allowed_rejected_rows=100))
+    assert found(report) == {("SPLIT_EMPTY", "manifest", f"split ({name})", 1) for name in empty}
+    assert report.cohort_rejected == bool(empty)
+    assert report.accepted.manifest.height == (0 if empty else 6)
+
+
+def test_rows_set_aside_can_leave_a_split_empty(tables, make_spec) -> None:
+    """Claim: the last public row, broken but tolerated, refuses the cohort; beyond tolerance it is only set aside."""
+    broken = with_clinical(tables, pl.Series("age", [17, 50, 50, 50, 50, 50]))
+    lone = with_splits(broken, "public", *["train"] * 3, "holdout", "test")
+    age = ("RANGE", "clinical", "age", 1)
+    tolerant = validate(lone, make_spec(allowed_rejected_rows=1))
+    assert found(tolerant) == {age, ("SPLIT_EMPTY", "manifest", "split (public)", 1)}
+    assert (tolerant.cohort_rejected, tolerant.accepted.manifest.height) == (True, 0)
+    assert found(validate(lone, make_spec())) == {age}
 
 
 def test_registered_selection_is_no_rejection(tables, make_spec) -> None:

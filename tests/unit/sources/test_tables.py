@@ -65,7 +65,10 @@ def folder(tmp_path: Path) -> Path:
 
 def write(folder: Path, patients: list[str], order: tuple[int, ...] = (0, 1, 2, 3)) -> None:
     """Four patients as a steward might write them: text keys, 32-bit floats, whole-number classes, NA for missing."""
-    manifest = ["mrn,batch_id,split", *(f"{patients[i]},B-0{1 + i % 2},{('public', 'train')[i // 2]}" for i in order)]
+    manifest = [
+        "mrn,batch_id,split",
+        *(f"{patients[i]},B-0{1 + i % 2},{('public', 'public', 'train', 'test')[i]}" for i in order),
+    ]
     clinical = [
         "mrn,grade,days,died,marker",
         *(f"{patients[i]},{1 + i % 2},{10 * i + 5},{i % 2},{('NA', '', '1.5', '2')[i]}" for i in order),
