@@ -18,8 +18,10 @@ from synth_platform.contract.cohort_spec import DP_GENERATORS, GeneratorCode
 from synth_platform.evaluation.gates import GATES
 from synth_platform.generators.protocol import GeneratorState
 from synth_platform.normalize.replicates import native_table
+from synth_platform.normalize.rows import EncodedRows
 from synth_platform.release.assess import assess
 from synth_platform.release.package import verify_package, write_package
+from synth_platform.release.rederive import NotRederivedError, require_rederived
 
 
 def required_checks(code: GeneratorCode) -> list[dg.AssetCheckKey]:
@@ -50,6 +52,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
             "state": dg.AssetIn(key=[code, "checkpoint"]),
             "decision": dg.AssetIn(key=[code, "decision"]),
             **{gate: dg.AssetIn(key=[code, gate]) for gate in gates},
+            "corrected": dg.AssetIn(key=["normalized", "batch_corrected"]),
         },
         description="The release package, written only if the decision, all checks and the ledger agree. "
         f"A BLOCKED plan has none: {code}/decision says why.",
@@ -65,6 +68,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         utility_gate: Mapping[str, Any],
         closest_record_gate: Mapping[str, Any],
         membership_gate: Mapping[str, Any],
+        corrected: EncodedRows,
     ):
         if decision["decision"] == "BLOCKED":
             context.log.warning(f"{code} is BLOCKED, nothing is released: {', '.join(decision['reasons'])}")
@@ -93,6 +97,21 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
                 f"the decision on {code} no longer follows from its artefacts and the ledger; materialise it again",
                 allow_retries=False,
             )
+        try:
+            require_rederived(
+                spec=spec,
+                folder=registry.folder(spec.name),
+                code=code,
+                plan_key=plan,
+                tables=tables,
+                state=state,
+                gates=dict(zip(gates, (utility_gate, closest_record_gate, membership_gate), strict=True)),
+                real=corrected,
+                ledger=book,
+                store=ledger.store(),
+            )
+        except NotRederivedError as error:
+            raise dg.Failure(f"nothing is released: {error}", allow_retries=False) from error
         entries = ledger.rows(decision["ledger"]["entries"])
         package = write_package(
             home.paths.released,

@@ -11,13 +11,16 @@ class PrivateComputationError(RuntimeError):
 
 
 @contextmanager
-def quiet_errors(name: str) -> Iterator[None]:
-    """Replace any error of the block by a PrivateComputationError with its kind and traceback, without its message."""
+def quiet_errors(name: str, readable: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Replace any error of the block by a PrivateComputationError with its kind and traceback, without its message.
+
+    readable: errors whose messages are made of public names, such as a file that is missing; they pass as they are.
+    """
     try:
         yield
-    except PrivateComputationError:
-        raise
     except Exception as error:
+        if isinstance(error, (PrivateComputationError, *readable)):
+            raise
         raise PrivateComputationError(
             f"{name} failed on private rows with {type(error).__name__}; its message is withheld because it may quote "
             "values. Run the same code on public rows to see it."

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
+import numpy as np
+import polars as pl
 import pytest
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
+from upath import UPath
 
+from assets.releases import required_checks
 from checks.schema import SCHEMA
 from checks.verdicts import VERDICT
+from resources.artefacts import CONTENT, artefact_fingerprint
+from resources.home import HomeResource
+from resources.ledger import LedgerResource, NoiseResource
+from resources.private import fingerprint_key
+from synth_platform.contract.tables import of_split, to_wide
+from synth_platform.evaluation.gates import GATES
+from synth_platform.generators.registry import sample
+from synth_platform.normalize.replicates import SEED, draw_replicates
+from synth_platform.release.assess import assess
+from synth_platform.sources.virtual import draw_cohort
+
+PLAN_KEY = "eps8"
 
 
 def refused(platform: Any) -> str:
@@ -216,3 +234,137 @@ def test_metadata_that_names_a_foreign_entry_is_noticed(platform: Any) -> None:
     evaluated = platform.check("statistics/G0A", "ledger_reconciled")
     assert not evaluated.passed
     assert "entry E-of-nobody is not in the ledger" in evaluated.description
+
+
+# --- everything in the restricted zone rewritten alike ---------------------------------------------------------------
+
+
+def report_as_made(platform: Any, *artefacts: str) -> None:
+    """Report rewritten artefacts as materialised from one another, with every check on G0A passed."""
+    key = fingerprint_key(HomeResource(root=str(platform.home.root)))
+
+    def stored(asset: str) -> str:
+        plan = PLAN_KEY if (platform.folder(asset) / CONTENT).exists() else None
+        return artefact_fingerprint(UPath(platform.folder(asset, plan=plan)), key)
+
+    for asset in artefacts:
+        metadata = dict(platform.latest(asset).asset_materialization.metadata)
+        inputs = {source: stored(source) for source in metadata["input_fingerprints"].value}
+        platform.instance.report_runless_asset_event(
+            dg.AssetMaterialization(
+                asset.split("/"),
+                partition=str(platform.partition()),
+                metadata=metadata | {"fingerprint": stored(asset), "input_fingerprints": dg.MetadataValue.json(inputs)},
+            )
+        )
+    for check in required_checks("G0A"):
+        asset = check.asset_key.to_user_string()
+        evaluate(platform, asset, check.name, passed=True, record=platform.latest(asset))
+
+
+def with_private_rows(platform: Any, tables: pl.DataFrame) -> pl.DataFrame:
+    """The first rows of every table replaced by private rows, under the keys of generated ones."""
+    drawn = to_wide(of_split(draw_cohort(platform.spec()), "train"))
+    count = drawn.height
+    columns = [name for name in tables.columns if name not in (SEED, "row_key")]
+    forged = []
+    for seed in platform.spec().synthetic.seeds:
+        table = tables.filter(pl.col(SEED) == seed)
+        private = pl.concat([table[:count].select(SEED, "row_key"), drawn.select(columns)], how="horizontal")
+        forged.append(pl.concat([private.select(table.columns).cast(dict(table.schema)), table[count:]]))
+    return pl.concat(forged)
+
+
+def judged_again(platform: Any) -> None:
+    """Gates and decision as they would read over what is stored now, were every verdict a good one."""
+    spec, tables = platform.spec(), platform.read("G0A/synthetic")
+    reference, real = (
+        platform.read("public/reference", plan=None),
+        platform.read("normalized/batch_corrected", plan=None),
+    )
+    good = platform.read("G0A/decision")
+    documents = {}
+    for gate in GATES:
+        document = json.loads(json.dumps(gate.judge(spec, reference, real, tables)))
+        status = platform.read(f"G0A/{gate.name}")["status"]
+        document["status"] = document["summary"]["status"] = status
+        # The scores would contradict the promise: the forger keeps the old ones.
+        document["evidence"] = platform.read(f"G0A/{gate.name}")["evidence"]
+        platform.overwrite(f"G0A/{gate.name}", document)
+        documents[gate.name.removesuffix("_gate")] = document
+    home = HomeResource(root=str(platform.home.root))
+    ledger = LedgerResource(url=platform.home.ledger_url, home=home, noise=NoiseResource())
+    decision = assess(
+        spec=spec,
+        code="G0A",
+        plan_key=PLAN_KEY,
+        tables=tables,
+        state=platform.read("G0A/checkpoint"),
+        **documents,
+        ledger=ledger.ledger(),
+        store=ledger.store(),
+    ).as_dict()
+    assert decision["decision"] == good["decision"]
+    platform.overwrite("G0A/decision", json.loads(json.dumps(decision)))
+
+
+JUDGED = ("G0A/synthetic", "G0A/utility_gate", "G0A/closest_record_gate", "G0A/membership_gate", "G0A/decision")
+
+
+def test_private_rows_in_the_tables_do_not_leave_whatever_was_rewritten_with_them(platform: Any) -> None:
+    """Claim: private rows under generated keys, with verdicts, decision, materialisations and checks to match and the
+    ledger untouched, are refused, because the table does not follow from the statistics the ledger paid for."""
+    platform.overwrite("G0A/synthetic", with_private_rows(platform, platform.read("G0A/synthetic")))
+    judged_again(platform)
+    report_as_made(platform, *JUDGED)
+    assert "G0A/synthetic does not follow from the statistics the ledger paid for" in refused(platform)
+
+
+def test_private_donors_in_the_checkpoint_do_not_leave(platform: Any) -> None:
+    """Claim: the same one stage earlier: the tables follow from a state that does not follow from the ledger."""
+    spec, state = platform.spec(), platform.read("G0A/checkpoint")
+    real = platform.read("normalized/batch_corrected", plan=None).where_split("train")
+    donors = state.arrays["donor.x"].copy()
+    donors[: len(real)] = real.x
+    forged = replace(state, arrays={**state.arrays, "donor.x": donors})
+    encoder = platform.read("public/reference", plan=None).encoder
+    tables = draw_replicates(
+        lambda seed: sample(forged, rows=spec.synthetic.rows, seed=seed), encoder, spec.synthetic.seeds
+    )
+    platform.overwrite("G0A/checkpoint", forged)
+    platform.overwrite("G0A/synthetic", tables)
+    judged_again(platform)
+    report_as_made(platform, "G0A/checkpoint", *JUDGED)
+    assert "G0A/checkpoint does not follow from the statistics the ledger paid for" in refused(platform)
+
+
+def test_private_rows_in_the_public_reference_do_not_leave(platform: Any) -> None:
+    """Claim: the same at the root: an encoder that turns every generated row into a private one is not the encoder of
+    the steward's public rows, which are read again."""
+    spec, reference = platform.spec(), platform.read("public/reference", plan=None)
+    standardisation = reference.encoder.standardisation
+    patient = platform.read("normalized/batch_corrected", plan=None).where_split("train").x[:1]
+    narrow = replace(
+        standardisation, mean=standardisation.invert(patient)[0], scale=np.full_like(standardisation.scale, 1e-6)
+    )
+    encoder = replace(reference.encoder, standardisation=narrow)
+    state = platform.read("G0A/checkpoint")
+    tables = draw_replicates(
+        lambda seed: sample(state, rows=spec.synthetic.rows, seed=seed), encoder, spec.synthetic.seeds
+    )
+    assert not tables.equals(platform.read("G0A/synthetic"))
+    platform.overwrite("public/reference", replace(reference, encoder=encoder), plan=None)
+    platform.overwrite("G0A/synthetic", tables)
+    judged_again(platform)
+    report_as_made(platform, "statistics/G0A", "G0A/checkpoint", *JUDGED)
+    assert "G0A/synthetic does not follow from the statistics the ledger paid for" in refused(platform)
+
+
+def test_a_verdict_rewritten_with_its_decision_is_refused(platform: Any) -> None:
+    """Claim: an honest table does not leave under another verdict than the one its gates give."""
+    gate, decision = platform.read("G0A/closest_record_gate"), platform.read("G0A/decision")
+    gate["summary"]["excess"] = decision["closest_record"]["excess"] = 0.01
+    platform.overwrite("G0A/closest_record_gate", gate)
+    platform.overwrite("G0A/decision", decision)
+    report_as_made(platform, *JUDGED)
+    assert "G0A/closest_record_gate does not follow from the statistics the ledger paid for" in refused(platform)

@@ -1,0 +1,105 @@
+"""A release once more from what the ledger paid for: nothing else in the restricted zone is believed.
+
+Whoever may write there can edit a table, its verdicts, its decision and the event log alike, until all of them agree.
+Only the noisy statistics are beyond their reach, because the ledger holds the hash of each, and the public rows are
+read again from the steward's own files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError, GeneratorCode
+from synth_platform.contract.tables import of_split
+from synth_platform.contract.validate import select_registered, validate
+from synth_platform.evaluation.gates import GATES
+from synth_platform.generators.build import make_generator
+from synth_platform.generators.paid import ForeignStatisticError
+from synth_platform.generators.protocol import GeneratorState
+from synth_platform.generators.registry import sample
+from synth_platform.generators.store import state_files
+from synth_platform.normalize.reference import PublicReference, build_reference
+from synth_platform.normalize.replicates import draw_replicates
+from synth_platform.normalize.rows import EncodedRows
+from synth_platform.privacy.ledger import Ledger
+from synth_platform.privacy.private_errors import quiet_errors
+from synth_platform.privacy.statistic_store import StatisticStore, StoredReleaseError
+from synth_platform.privacy.statistics import StatisticRelease
+from synth_platform.sources.read import read_cohort
+from synth_platform.sources.tables import SourceError
+
+Document = Mapping[str, Any]
+
+
+class NotRederivedError(ValueError):
+    """What is stored does not follow from the statistics that the ledger paid for; the message names what differs."""
+
+
+def require_rederived(
+    *,
+    spec: CohortSpec,
+    folder: Path,
+    code: GeneratorCode,
+    plan_key: str,
+    tables: pl.DataFrame,
+    state: GeneratorState,
+    gates: Mapping[str, Document],
+    real: EncodedRows,
+    ledger: Ledger,
+    store: StatisticStore,
+) -> None:
+    """Derive state, tables and verdicts again and require that the stored ones are equal, to the last bit.
+
+    folder: the cohort's folder. tables: the stored tables of all sampling seeds. gates: stored gate documents by name.
+    real: the real arm the gates judge against; it is believed, so a forged one can change a verdict but not the table.
+    Raises NotRederivedError, SourceError where the cohort's files cannot be read any more.
+    """
+    reference = _reference_of_files(spec, folder)
+    releases = _paid_releases(spec, state, ledger, store)
+    try:
+        fitted = make_generator(code, reference, spec, spec.plan(plan_key)).fit(releases)
+    except ForeignStatisticError as error:
+        raise NotRederivedError(f"the statistics are not those of {code} at plan {plan_key!r}: {error}") from error
+    if state_files(fitted) != state_files(state):
+        raise _differs(f"{code}/checkpoint")
+    drawn = draw_replicates(
+        lambda seed: sample(fitted, rows=spec.synthetic.rows, seed=seed), reference.encoder, spec.synthetic.seeds
+    )
+    if not drawn.equals(tables):
+        raise _differs(f"{code}/synthetic")
+    for gate in GATES:
+        with quiet_errors(gate.name):
+            judged = gate.judge(spec, reference, real, drawn)
+        if json.loads(json.dumps(judged)) != gates[gate.name]:
+            raise _differs(f"{code}/{gate.name}")
+
+
+def _differs(artefact: str) -> NotRederivedError:
+    return NotRederivedError(
+        f"{artefact} does not follow from the statistics the ledger paid for and the cohort's public rows"
+    )
+
+
+def _reference_of_files(spec: CohortSpec, folder: Path) -> PublicReference:
+    """The public reference from the cohort's files, whatever the restricted zone holds in its place."""
+    with quiet_errors("reading the cohort again", readable=(SourceError, CohortSpecError)):
+        accepted = validate(select_registered(read_cohort(spec, folder), spec), spec).accepted
+    return build_reference(of_split(accepted, spec.reference.split), spec)
+
+
+def _paid_releases(
+    spec: CohortSpec, state: GeneratorState, ledger: Ledger, store: StatisticStore
+) -> tuple[StatisticRelease, ...]:
+    held = {entry.entry_id: entry for entry in ledger.entries(spec.privacy.domain) if entry.cohort == spec.name}
+    foreign = [entry_id for entry_id in state.entries if entry_id not in held]
+    if foreign:
+        raise NotRederivedError(f"ledger entries {', '.join(foreign)} are not of cohort {spec.name!r}")
+    try:
+        return tuple(store.load(held[entry_id]) for entry_id in state.entries)
+    except StoredReleaseError as error:
+        raise NotRederivedError(str(error)) from error
