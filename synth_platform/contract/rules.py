@@ -60,22 +60,30 @@ class ValueRule:
             body = " | ".join(self.values)
         else:
             opening = "(" if self.above or self.lower is None else "["
-            lower = "-inf" if self.lower is None else f"{self.lower:g}"
-            upper = "inf)" if self.upper is None else f"{self.upper:g}]"
+            lower = "-inf" if self.lower is None else f"{self.lower:.12g}"
+            upper = "inf)" if self.upper is None else f"{self.upper:.12g}]"
             body = f"{opening}{lower}, {upper}" + (" whole" if self.whole or self.storage == "integer" else "")
         return body + (" or null" if self.nullable else "")
 
 
 KEY_RULE = ValueRule("text")  # the type of row_key; its format is the business of `keys`
 
+# What a unit can physically hold. A single cell beyond it, such as 1.7e308, would be finite and still overflow every
+# mean and distance after it. TPM are parts of a million by definition. No flow cell gives 1e9 reads to one gene. A
+# ratio of two 64-bit counts has a logarithm within +-64; a double-precision beta cannot be nearer to 0 or 1 than 2^-53.
+HIGHEST_TPM = 1e6
+HIGHEST_COUNT = 1e9
+LOG2_LIMIT = 64.0
+M_LIMIT = 53.0
+
 # Sequencing gives every gene of a measured sample a number (0 is a measurement), so expression has no nulls;
 # an array probe can fail detection, so methylation has (8-1 §1.1).
 _UNIT_RULES: Mapping[str, ValueRule] = {
-    "tpm": ValueRule("real", lower=0),
-    "count": ValueRule("real", lower=0, whole=True),
-    "log2_expression": ValueRule("real"),
+    "tpm": ValueRule("real", lower=0, upper=HIGHEST_TPM),
+    "count": ValueRule("real", lower=0, upper=HIGHEST_COUNT, whole=True),
+    "log2_expression": ValueRule("real", lower=-LOG2_LIMIT, upper=LOG2_LIMIT),
     "beta": ValueRule("real", lower=0, upper=1, nullable=True),
-    "m_value": ValueRule("real", nullable=True),
+    "m_value": ValueRule("real", lower=-M_LIMIT, upper=M_LIMIT, nullable=True),
 }
 
 

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from synth_platform.contract.rules import HIGHEST_COUNT, HIGHEST_TPM, LOG2_LIMIT, M_LIMIT
+
 FloatArray = NDArray[np.float64]
 Unit = Literal["tpm", "count", "log2_expression", "beta", "m_value"]
 
@@ -45,21 +47,25 @@ def to_log_scale(values: FloatArray, unit: Unit) -> FloatArray:
 
 
 def to_native(values: FloatArray, unit: Unit, library_size: float | FloatArray = PER_MILLION) -> FloatArray:
-    """Inverse of `to_log_scale`, clipped to what the unit can hold: TPM and CPM in [0, 1e6], β in [0, 1].
+    """Inverse of `to_log_scale`, clipped to what the contract's unit can hold, CPM to [0, 1e6].
 
     library_size: a public constant, or [n] for each row's own; only counts use it. Counts are not rounded here.
     """
     match unit:
         case "tpm":
-            return np.asarray(np.expm1(np.clip(values, 0, _HIGHEST_LOG) * np.log(2)))
+            per_million = np.expm1(np.clip(values, 0, _HIGHEST_LOG) * np.log(2))
+            return np.asarray(np.minimum(per_million, HIGHEST_TPM))  # the logarithm of 1e6 + 1 is rounded
         case "count":
             size = np.asarray(library_size, dtype=np.float64).reshape(-1, 1)
-            return np.asarray(np.expm1(np.clip(values, 0, _HIGHEST_LOG) * np.log(2)) * (size / PER_MILLION))
+            counts = np.expm1(np.clip(values, 0, _HIGHEST_LOG) * np.log(2)) * (size / PER_MILLION)
+            return np.asarray(np.minimum(counts, HIGHEST_COUNT))
         case "beta":
             ratio = np.exp2(np.clip(values, -_HIGHEST_M, _HIGHEST_M))
             return np.asarray(np.clip((ratio * (1 + M_OFFSET) - M_OFFSET) / (1 + ratio), 0, 1))
-        case "log2_expression" | "m_value":
-            return values
+        case "log2_expression":
+            return np.clip(values, -LOG2_LIMIT, LOG2_LIMIT)
+        case "m_value":
+            return np.clip(values, -M_LIMIT, M_LIMIT)
 
 
 def reference_quantiles(public: FloatArray) -> FloatArray:

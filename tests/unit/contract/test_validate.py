@@ -79,9 +79,28 @@ def test_an_open_tag_that_is_not_reviewed_is_valid(tables, make_spec) -> None:
 @pytest.mark.parametrize(
     ("unit", "valid", "broken"),
     [
-        ("tpm", [0.0, 0.5, 1e7], [(-0.5, "RANGE"), (np.inf, "NON_FINITE"), (None, "MISSING")]),
-        ("count", [0.0, 7.0, 2.0**40], [(-1.0, "RANGE"), (0.5, "RANGE"), (np.nan, "NON_FINITE"), (None, "MISSING")]),
-        ("log2_expression", [-9.9, 0.0, 15.5], [(-np.inf, "NON_FINITE"), (None, "MISSING")]),
+        (
+            "tpm",
+            [0.0, 0.5, 1e6],
+            [(-0.5, "RANGE"), (1e6 + 1e-3, "RANGE"), (1.7e308, "RANGE"), (np.inf, "NON_FINITE"), (None, "MISSING")],
+        ),
+        (
+            "count",
+            [0.0, 7.0, 1e9],
+            [
+                (-1.0, "RANGE"),
+                (0.5, "RANGE"),
+                (1e9 + 1, "RANGE"),
+                (1.7e308, "RANGE"),
+                (np.nan, "NON_FINITE"),
+                (None, "MISSING"),
+            ],
+        ),
+        (
+            "log2_expression",
+            [-64.0, 0.0, 64.0],
+            [(-64.1, "RANGE"), (64.1, "RANGE"), (-1.7e308, "RANGE"), (-np.inf, "NON_FINITE"), (None, "MISSING")],
+        ),
     ],
 )
 def test_expression_units(unit, valid, broken, tables, make_spec) -> None:
@@ -98,7 +117,11 @@ def test_expression_units(unit, valid, broken, tables, make_spec) -> None:
     ("unit", "valid", "broken"),
     [
         ("beta", [0.0, None, 1.0], [(-1e-9, "RANGE"), (1.0 + 1e-9, "RANGE"), (np.nan, "NON_FINITE")]),
-        ("m_value", [-10.0, None, 10.0], [(np.inf, "NON_FINITE")]),
+        (
+            "m_value",
+            [-53.0, None, 53.0],
+            [(-53.1, "RANGE"), (53.1, "RANGE"), (1.7e308, "RANGE"), (np.inf, "NON_FINITE")],
+        ),
     ],
 )
 def test_methylation_units(unit, valid, broken, tables, make_spec) -> None:

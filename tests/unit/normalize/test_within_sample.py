@@ -64,11 +64,15 @@ def test_counts_come_back_at_their_own_library_size(counts: np.ndarray) -> None:
 
 
 @PROPERTY
-@given(arrays(np.float64, MATRIX, elements=st.floats(-1e6, 1e6)), st.sampled_from(["tpm", "count", "beta"]))
+@given(
+    arrays(np.float64, MATRIX, elements=st.floats(-1e6, 1e6)),
+    st.sampled_from(["tpm", "count", "beta", "log2_expression", "m_value"]),
+)
 def test_any_real_number_restores_inside_the_unit(values: np.ndarray, unit: str) -> None:
+    """TPM of exactly a million at most: 1e6 (1 + 1e-16) would be out of the contract's range."""
     native = to_native(values, unit)  # type: ignore[arg-type]
-    highest = 1.0 if unit == "beta" else 1e6 * (1 + 1e-12)
-    assert ((native >= 0) & (native <= highest)).all()
+    lowest, highest = {"beta": (0, 1), "log2_expression": (-64, 64), "m_value": (-53, 53)}.get(unit, (0, 1e6))
+    assert ((native >= lowest) & (native <= highest * (1 + 1e-12 * (unit == "count")))).all()
 
 
 @pytest.mark.parametrize("unit", ["tpm", "count", "beta", "log2_expression", "m_value"])
