@@ -17,6 +17,7 @@ from resources.ledger import LedgerResource
 from synth_platform.contract.cohort_spec import DP_GENERATORS, GeneratorCode
 from synth_platform.evaluation.gates import GATES
 from synth_platform.generators.protocol import GeneratorState
+from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.replicates import native_table
 from synth_platform.normalize.rows import EncodedRows
 from synth_platform.release.assess import assess
@@ -52,6 +53,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
             "state": dg.AssetIn(key=[code, "checkpoint"]),
             "decision": dg.AssetIn(key=[code, "decision"]),
             **{gate: dg.AssetIn(key=[code, gate]) for gate in gates},
+            "reference": dg.AssetIn(key=["public", "reference"]),
             "corrected": dg.AssetIn(key=["normalized", "batch_corrected"]),
         },
         description="The release package, written only if the decision, all checks and the ledger agree. "
@@ -68,6 +70,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         utility_gate: Mapping[str, Any],
         closest_record_gate: Mapping[str, Any],
         membership_gate: Mapping[str, Any],
+        reference: PublicReference,
         corrected: EncodedRows,
     ):
         if decision["decision"] == "BLOCKED":
@@ -103,6 +106,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
                 folder=registry.folder(spec.name),
                 code=code,
                 plan_key=plan,
+                reference=reference,
                 tables=tables,
                 state=state,
                 gates=dict(zip(gates, (utility_gate, closest_record_gate, membership_gate), strict=True)),

@@ -25,7 +25,7 @@ from synth_platform.generators.registry import sample
 from synth_platform.generators.store import state_files
 from synth_platform.normalize.reference import PublicReference, build_reference
 from synth_platform.normalize.replicates import draw_replicates
-from synth_platform.normalize.rows import EncodedRows
+from synth_platform.normalize.rows import EncodedRows, content_digest
 from synth_platform.privacy.ledger import Ledger
 from synth_platform.privacy.private_errors import quiet_errors
 from synth_platform.privacy.statistic_store import StatisticStore, StoredReleaseError
@@ -46,6 +46,7 @@ def require_rederived(
     folder: Path,
     code: GeneratorCode,
     plan_key: str,
+    reference: PublicReference,
     tables: pl.DataFrame,
     state: GeneratorState,
     gates: Mapping[str, Document],
@@ -53,13 +54,14 @@ def require_rederived(
     ledger: Ledger,
     store: StatisticStore,
 ) -> None:
-    """Derive state, tables and verdicts again and require that the stored ones are equal, to the last bit.
+    """Derive reference, state, tables and verdicts again and require that the stored ones are equal, to the last bit.
 
     folder: the cohort's folder. tables: the stored tables of all sampling seeds. gates: stored gate documents by name.
     real: the real arm the gates judge against; it is believed, so a forged one can change a verdict but not the table.
     Raises NotRederivedError, SourceError where the cohort's files cannot be read any more.
     """
-    reference = _reference_of_files(spec, folder)
+    if not _same_constants(reference, _reference_of_files(spec, folder)):
+        raise NotRederivedError("public/reference does not follow from the public rows of the cohort's files")
     releases = _paid_releases(spec, state, ledger, store)
     try:
         fitted = make_generator(code, reference, spec, spec.plan(plan_key)).fit(releases)
@@ -67,8 +69,9 @@ def require_rederived(
         raise NotRederivedError(f"the statistics are not those of {code} at plan {plan_key!r}: {error}") from error
     if state_files(fitted) != state_files(state):
         raise _differs(f"{code}/checkpoint")
+    # From the stored state, which equals the fitted one: arrays laid out otherwise in memory differ in the last bits.
     drawn = draw_replicates(
-        lambda seed: sample(fitted, rows=spec.synthetic.rows, seed=seed), reference.encoder, spec.synthetic.seeds
+        lambda seed: sample(state, rows=spec.synthetic.rows, seed=seed), reference.encoder, spec.synthetic.seeds
     )
     if not drawn.equals(tables):
         raise _differs(f"{code}/synthetic")
@@ -80,8 +83,16 @@ def require_rederived(
 
 
 def _differs(artefact: str) -> NotRederivedError:
-    return NotRederivedError(
-        f"{artefact} does not follow from the statistics the ledger paid for and the cohort's public rows"
+    return NotRederivedError(f"{artefact} does not follow from the statistics the ledger paid for; run the plan again")
+
+
+def _same_constants(one: PublicReference, other: PublicReference) -> bool:
+    """Whether two references agree in everything that fitting, sampling and decoding depend on."""
+    names = [(r.labels, r.batches, r.latent_batches, r.n_ref) for r in (one, other)]
+    return (
+        names[0] == names[1]
+        and one.encoder.to_document() == other.encoder.to_document()
+        and content_digest(one.rows) == content_digest(other.rows)
     )
 
 

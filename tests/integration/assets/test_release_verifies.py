@@ -357,7 +357,7 @@ def test_private_rows_in_the_public_reference_do_not_leave(platform: Any) -> Non
     platform.overwrite("G0A/synthetic", tables)
     judged_again(platform)
     report_as_made(platform, "statistics/G0A", "G0A/checkpoint", *JUDGED)
-    assert "G0A/synthetic does not follow from the statistics the ledger paid for" in refused(platform)
+    assert "public/reference does not follow from the public rows of the cohort's files" in refused(platform)
 
 
 def test_a_verdict_rewritten_with_its_decision_is_refused(platform: Any) -> None:
