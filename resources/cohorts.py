@@ -17,11 +17,18 @@ class CohortRegistry(dg.ConfigurableResource[None]):
     path: str
 
     def folders(self) -> dict[str, Path]:
-        """Cohort name -> its folder."""
+        """Cohort name -> its folder; CohortSpecError where the register cannot be read."""
         register = Path(self.path)
         if not register.exists():
             return {}
-        return {name: Path(folder) for name, folder in json.loads(register.read_text(encoding="utf-8")).items()}
+        try:
+            listed = json.loads(register.read_text(encoding="utf-8"))
+            return {str(name): Path(folder) for name, folder in listed.items()}
+        except (ValueError, AttributeError, TypeError) as error:
+            raise CohortSpecError(
+                f"{register}: not a register of cohorts (JSON, name: folder); restore it from a backup, or remove it "
+                "and register every cohort again with `synth cohort add FOLDER`"
+            ) from error
 
     def folder(self, name: str) -> Path:
         """Folder of one cohort; CohortSpecError if it is not registered."""

@@ -1,6 +1,8 @@
 """The ledger, its curator and the source of noise, as assets see them."""
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import dagster as dg
@@ -14,9 +16,32 @@ from synth_platform.privacy.statistic_store import StatisticStore
 
 
 def home_ledger(home: SynthHome, url: str | None = None) -> Ledger:
-    """The ledger of a home. A server keeps no file beside its database, so its head is anchored in the home."""
+    """The ledger of a home. A server keeps no file beside its database, so its head is anchored in the home.
+
+    It is held to every release of the home: a ledger that lost what a release rests on spends nothing any more.
+    """
     url = url or home.ledger_url
-    return Ledger(url, anchor=None if url.startswith("sqlite") else home.root / "ledger.head")
+    anchor = None if url.startswith("sqlite") else home.root / "ledger.head"
+    return Ledger(url, anchor=anchor, known_heads=lambda: published_heads(home.released))
+
+
+def published_heads(released: Path) -> dict[str, str | None]:
+    """The head hash that each package under `released` carries, None where its ledger.json says none."""
+    packages = [path for path in sorted(released.glob("*")) if path.is_dir() and not path.name.startswith(".")]
+    return {package.name: _head(package / "ledger.json") for package in packages}
+
+
+def _head(file: Path) -> str | None:
+    try:
+        head = json.loads(file.read_bytes())["head_hash"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return head if isinstance(head, str) else None
+
+
+def statistic_store(home: SynthHome) -> StatisticStore:
+    """Stored statistic releases of a home."""
+    return StatisticStore(home.restricted / "statistic_releases")
 
 
 class NoiseResource(dg.ConfigurableResource[None]):
@@ -48,7 +73,7 @@ class LedgerResource(dg.ConfigurableResource[None]):
 
     def store(self) -> StatisticStore:
         """Stored statistic releases."""
-        return StatisticStore(self.home.paths.restricted / "statistic_releases")
+        return statistic_store(self.home.paths)
 
     def curator(self, spec: CohortSpec, *, run_id: str) -> Curator:
         """The curator of one cohort; gives its privacy domain the registered cap on first use."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import io
+from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
 
 from resources.home import HomeResource
+from resources.ledger import home_ledger
 from synth_platform.normalize.rows import EncodedRows, content_digest
-from synth_platform.privacy.fingerprint import FingerprintKey, load_or_create_key
+from synth_platform.privacy.fingerprint import FingerprintKey, FingerprintKeyError, load_or_create_key
 from synth_platform.privacy.private_table import PrivateTable
 from synth_platform.privacy.restricted import restricted_rows, seal
 
@@ -25,8 +27,27 @@ def frame_digest(frame: pl.DataFrame) -> bytes:
 
 
 def fingerprint_key(home: HomeResource) -> FingerprintKey:
-    """The key under which this home names private content."""
-    return load_or_create_key(home.paths.root / "restricted" / "fingerprint.key")
+    """The key under which this home names private content, made on first use.
+
+    Raises FingerprintKeyError where it is lost: under another key the ledger recognises none of the rows it has
+    charged, so that paid requests would be paid again and rows would pass for those of another domain.
+    """
+    file = key_file(home)
+    if not file.exists() and _charged(home) and not file.exists():  # again: it may have been made in between
+        raise FingerprintKeyError(
+            f"{file} is missing although the ledger has entries under it; restore it from a backup. If it is lost for "
+            "good, `synth ledger new-key` makes another one; what was paid for is then charged again"
+        )
+    return load_or_create_key(file)
+
+
+def key_file(home: HomeResource) -> Path:
+    """Where the key lies."""
+    return home.paths.root / "restricted" / "fingerprint.key"
+
+
+def _charged(home: HomeResource) -> bool:
+    return any(row["state"] != "budget" for row in home_ledger(home.paths).table())
 
 
 def close(value: pl.DataFrame | EncodedRows, key: FingerprintKey) -> PrivateTable[Any]:

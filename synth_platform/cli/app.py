@@ -3,24 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from sqlalchemy.exc import DatabaseError
+from typer.core import TyperGroup
 
 from resources.home import SynthHome
-from synth_platform.contract.cohort_spec import CohortSpecError
-from synth_platform.normalize.encoder import EncodeError
-from synth_platform.privacy.ledger import LedgerError
-from synth_platform.sources.tables import SourceError
 
 VERDICT_FAILED, BAD_INPUT = 1, 2
 WIDE = 165
+PACKAGES = ("synth_platform", "resources", "assets", "checks")
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+
+class Synth(TyperGroup):
+    """Errors of the platform's own classes say what is wrong and what to do: exit code 2 with their message.
+
+    Any other error is a fault of the platform and keeps its traceback.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except DatabaseError as error:  # the ledger's own say more: what is left are Dagster's
+            folder = SynthHome.from_environment().dagster
+            fail(
+                f"a database of Dagster under {folder} cannot be used ({error.orig}); restore that folder from a backup"
+            )
+        except Exception as error:
+            if type(error).__module__.split(".")[0] not in PACKAGES:
+                raise
+            fail(str(error))
+
+
+app = typer.Typer(cls=Synth, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -44,15 +63,6 @@ def fail(message: str, code: int = BAD_INPUT) -> NoReturn:
     """Say what is wrong on standard error and leave."""
     typer.echo(f"synth: {message}", err=True)
     raise typer.Exit(code)
-
-
-@contextmanager
-def bad_input() -> Iterator[None]:
-    """Turn the errors of bad input into exit code 2 with their message."""
-    try:
-        yield
-    except (CohortSpecError, SourceError, EncodeError, LedgerError) as error:
-        fail(str(error))
 
 
 def existing_folder(path: Path) -> Path:

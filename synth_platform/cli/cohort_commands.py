@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from resources.cohorts import CohortRegistry
-from synth_platform.cli.app import BAD_INPUT, Json, app, bad_input, console, existing_folder, home, print_json
-from synth_platform.contract.cohort_spec import load_cohort_spec
+from synth_platform.cli.app import BAD_INPUT, Json, app, console, existing_folder, home, print_json
+from synth_platform.contract.cohort_spec import CohortSpecError, load_cohort_spec
 from synth_platform.contract.tables import of_split
 from synth_platform.contract.validate import select_registered, validate
 from synth_platform.evaluation.calibration import excess_failure, excess_tolerance, train_closer_tolerance
@@ -27,10 +27,9 @@ def add(path: Folder) -> None:
     """Register a cohort; it can then be run here and from the Dagster UI."""
     from synth_platform.cli.runner import Runner
 
-    with bad_input():
-        runner = Runner(home(), console())
-        spec = runner.registry.add(existing_folder(path))
-        runner.add_cohort(spec)
+    runner = Runner(home(), console())
+    spec = runner.registry.add(existing_folder(path))
+    runner.add_cohort(spec)
     typer.echo(
         f"registered {spec.name} ({spec.title}); privacy domain {spec.privacy.domain}; run it: synth run {spec.name}"
     )
@@ -38,40 +37,44 @@ def add(path: Folder) -> None:
 
 @cohorts.command("list")
 def list_cohorts(as_json: Json = False) -> None:
-    """Every registered cohort."""
+    """Every registered cohort; one whose cohort.yaml cannot be used is listed with its error."""
     registry = CohortRegistry(path=str(home().cohorts))
-    with bad_input():
-        specs = [(registry.spec(name), folder) for name, folder in sorted(registry.folders().items())]
+    listed = [_listing(registry, name, folder) for name, folder in sorted(registry.folders().items())]
     if as_json:
-        print_json(
-            [
-                {
-                    "cohort": spec.name,
-                    "title": spec.title,
-                    "domain": spec.privacy.domain,
-                    "plans": {key: plan.model_dump() for key, plan in spec.plans.items()},
-                    "generators": list(spec.generators),
-                    "folder": str(folder),
-                }
-                for spec, folder in specs
-            ]
-        )
+        print_json(listed)
         return
     table = Table("cohort", "title", "privacy domain", "plans", "generators", "folder")
-    for spec, folder in specs:
-        table.add_row(
-            spec.name, spec.title, spec.privacy.domain, " ".join(spec.plans), " ".join(spec.generators), str(folder)
-        )
-    console().print(table if specs else "no cohort registered; add one with: synth cohort add FOLDER")
+    for item in listed:
+        if "error" in item:
+            table.add_row(item["cohort"], "cannot be used", "", "", "", item["folder"])
+            typer.echo(f"synth: warning: cohort {item['cohort']!r} cannot be used: {item['error']}", err=True)
+        else:
+            plans, generators = (" ".join(item[name]) for name in ("plans", "generators"))
+            table.add_row(item["cohort"], item["title"], item["domain"], plans, generators, item["folder"])
+    console().print(table if listed else "no cohort registered; add one with: synth cohort add FOLDER")
+
+
+def _listing(registry: CohortRegistry, name: str, folder: Path) -> dict[str, Any]:
+    try:
+        spec = registry.spec(name)
+    except CohortSpecError as error:
+        return {"cohort": name, "error": str(error), "folder": str(folder)}
+    return {
+        "cohort": spec.name,
+        "title": spec.title,
+        "domain": spec.privacy.domain,
+        "plans": {key: plan.model_dump() for key, plan in spec.plans.items()},
+        "generators": list(spec.generators),
+        "folder": str(folder),
+    }
 
 
 @cohorts.command("check")
 def check(path: Folder, as_json: Json = False) -> None:
     """Read a cohort's files and hold them to the contract, without storing anything."""
-    with bad_input():
-        folder = existing_folder(path)
-        spec = load_cohort_spec(folder / "cohort.yaml")
-        report = validate(select_registered(read_cohort(spec, folder), spec), spec)
+    folder = existing_folder(path)
+    spec = load_cohort_spec(folder / "cohort.yaml")
+    report = validate(select_registered(read_cohort(spec, folder), spec), spec)
     findings = [{"code": r.code, "table": r.table, "column": r.column, "count": r.count} for r in report.rejections]
     if as_json:
         print_json({"cohort": spec.name, "accepted": not report.cohort_rejected, "rejections": findings})
@@ -92,11 +95,10 @@ def check(path: Folder, as_json: Json = False) -> None:
 @cohorts.command("tolerances")
 def tolerances(path: Folder, as_json: Json = False) -> None:
     """Closest-record tolerances for cohort.yaml, from the registered sizes and the public rows alone."""
-    with bad_input():
-        folder = existing_folder(path)
-        spec = load_cohort_spec(folder / "cohort.yaml")
-        accepted = validate(select_registered(read_cohort(spec, folder), spec), spec).accepted
-        public = build_reference(of_split(accepted, spec.reference.split), spec).rows
+    folder = existing_folder(path)
+    spec = load_cohort_spec(folder / "cohort.yaml")
+    accepted = validate(select_registered(read_cohort(spec, folder), spec), spec).accepted
+    public = build_reference(of_split(accepted, spec.reference.split), spec).rows
     synthetic, arm = spec.synthetic.rows, spec.privacy.n_ref
     suggested = {
         "train_closer_tolerance": train_closer_tolerance(public, train_rows=arm, synthetic_rows=synthetic),

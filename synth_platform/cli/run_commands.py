@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from resources.cohorts import CohortRegistry
 from resources.home import HomeResource, SynthHome
 from resources.ledger import home_ledger
 from resources.private import fingerprint_key
-from synth_platform.cli.app import VERDICT_FAILED, Json, app, bad_input, console, fail, home, print_json
+from synth_platform.cli.app import BAD_INPUT, VERDICT_FAILED, Json, app, console, fail, home, print_json
 from synth_platform.cli.lineage import Node, trace
 from synth_platform.cli.table import decision_tables
 from synth_platform.contract.cohort_spec import (
@@ -29,6 +30,7 @@ from synth_platform.contract.cohort_spec import (
     GeneratorCode,
 )
 from synth_platform.evaluation.controls import misjudged
+from synth_platform.privacy.ledger import BudgetExceeded
 
 if TYPE_CHECKING:
     from synth_platform.cli.runner import Outcome
@@ -41,19 +43,18 @@ Cohort = Annotated[str, typer.Argument(help="A registered cohort's name.")]
 def run(
     cohort: Cohort,
     generator: Annotated[list[str] | None, typer.Option(help="One generator; may be given several times.")] = None,
-    epsilon: Annotated[float | None, typer.Option(min=0, help="One ε at the domain's δ, instead of the plans.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="One ε at the domain's δ, instead of the plans.")] = None,
     as_json: Json = False,
 ) -> None:
     """Take a cohort from its files to judged, ledgered releases; exit code 1 if no DP table is eligible."""
     from synth_platform.cli.runner import Runner
 
-    with bad_input():
-        runner = Runner(home(), console(stderr=as_json))  # progress beside the document, never in it
-        spec = runner.registry.spec(cohort)
-        chosen = _generators(spec, generator)
-        plans = list(spec.plans) if epsilon is None else [_plan_key(spec, epsilon)]
-        runner.add_cohort(spec)
-        outcomes = runner.run(spec, plans, chosen)
+    runner = Runner(home(), console(stderr=as_json))  # progress beside the document, never in it
+    spec = runner.registry.spec(cohort)
+    chosen = _generators(spec, generator)
+    plans = list(spec.plans) if epsilon is None else [_plan_key(spec, epsilon)]
+    runner.add_cohort(spec)
+    outcomes = runner.run(spec, plans, chosen)
     _report_failures(outcomes)
     decisions = [
         d for d in read_decisions(home(), [spec.name]) if d["generator"] in chosen and d["plan"] in (None, *plans)
@@ -71,8 +72,7 @@ def run(
 def decisions(as_json: Json = False) -> None:
     """Every release decision so far, with figures: for the restricted zone."""
     place = home()
-    with bad_input():
-        found = read_decisions(place, sorted(CohortRegistry(path=str(place.cohorts)).folders()))
+    found = read_decisions(place, sorted(CohortRegistry(path=str(place.cohorts)).folders()))
     if as_json:
         print_json(found)
     elif found:
@@ -118,13 +118,12 @@ def demo() -> None:
     runner = Runner(place, screen)
     outcomes: list[Outcome] = []
     specs = []
-    with bad_input():
-        for folder in sorted(BUNDLED.glob("*/cohort.yaml"), reverse=True):
-            spec = runner.registry.add(folder.parent)
-            specs.append(spec)
-            screen.print(f"[bold]{spec.name}[/bold]: {spec.title}", highlight=False)
-            runner.add_cohort(spec)
-            outcomes += runner.run(spec, list(spec.plans), spec.generators)
+    for folder in sorted(BUNDLED.glob("*/cohort.yaml"), reverse=True):
+        spec = runner.registry.add(folder.parent)
+        specs.append(spec)
+        screen.print(f"[bold]{spec.name}[/bold]: {spec.title}", highlight=False)
+        runner.add_cohort(spec)
+        outcomes += runner.run(spec, list(spec.plans), spec.generators)
     _report_failures(outcomes)
     found = read_decisions(place, [spec.name for spec in specs])
     show_decisions(screen, found)
@@ -176,6 +175,12 @@ def _generators(spec: CohortSpec, wanted: list[str] | None) -> list[GeneratorCod
 
 
 def _plan_key(spec: CohortSpec, epsilon: float) -> str:
+    if not 0 < epsilon < math.inf:
+        raise CohortSpecError(f"--epsilon {epsilon:g}: epsilon must be > 0 and finite")
+    if round(epsilon, 6) != epsilon:
+        raise CohortSpecError(
+            f"--epsilon {epsilon:g}: a plan is named by its epsilon at six decimals, at least 0.000001"
+        )
     same = [
         key for key, plan in spec.plans.items() if plan.epsilon == epsilon and plan.delta == spec.privacy.budget.delta
     ]
@@ -191,7 +196,7 @@ def _report_failures(outcomes: list[Outcome]) -> None:
 
 
 def _exit_code(failure: str) -> int:
-    return VERDICT_FAILED if "BudgetExceeded" in failure else 2
+    return VERDICT_FAILED if BudgetExceeded.code in failure else BAD_INPUT
 
 
 def _tree(node: Node, seen: set[str]) -> Tree:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import dagster as dg
+from dagster_shared.error import SerializableErrorInfo
 from rich.console import Console
 
 from assets.partitions import OMICS_COHORT, PLAN
 from resources.cohorts import CohortRegistry
 from resources.home import SynthHome
+from synth_platform.cli.app import PACKAGES
 from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS, CohortSpec, GeneratorCode
 from synth_platform.definitions import COHORT_JOB, PLAN_JOB, SHARED_STAGES, build_definitions
 
+_OWN_CLASS = re.compile(rf"(?:{'|'.join(PACKAGES)})\.[\w.]+: ")
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -95,12 +99,23 @@ class Runner:
         return Outcome(partition, time.monotonic() - started, done, None if result.success else _failure(result))
 
 
+def _message(error: SerializableErrorInfo | None) -> str:
+    """What the first error of our own says, without its class; else the cause as Dagster has it."""
+    chain = []
+    while error is not None:
+        chain.append(error.message.strip())
+        error = error.cause
+    own = [_OWN_CLASS.sub("", message) for message in chain if _OWN_CLASS.match(message)]
+    return own[0] if own else chain[:2][-1] if chain else "failed"
+
+
 def _failure(result: dg.ExecuteInProcessResult) -> str:
     for event in result.all_events:
         if event.is_step_failure:
             said, error = event.step_failure_data.user_failure_data, event.step_failure_data.error
             if said is not None and said.description:
                 return f"{event.step_key}: {said.description}"
-            cause = error.cause if error is not None and error.cause is not None else error
-            return f"{event.step_key}: {cause.message.strip() if cause is not None else 'failed'}"
+            return f"{event.step_key}: {_message(error)}"
+        if event.event_type_value == "PIPELINE_FAILURE" and (error := event.job_failure_data.error) is not None:
+            return _message(error)
     return "the run failed before its first step; `synth ui` shows its log"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from typing import Annotated
@@ -12,6 +13,7 @@ import typer
 
 from resources.cohorts import CohortRegistry
 from synth_platform.cli.app import app, console, fail, home
+from synth_platform.contract.cohort_spec import CohortSpecError
 
 LOOPBACK = "127.0.0.1"
 
@@ -24,11 +26,15 @@ def ui(
     """Open the platform in Dagster's UI (Ctrl-C stops it)."""
     from synth_platform.cli.runner import Runner
 
+    _require_free(port)
     place = home()
     registry = CohortRegistry(path=str(place.cohorts))
     runner = Runner(place, console())  # also migrates an empty home before two processes meet in it
     for name in registry.folders():
-        runner.add_cohort(registry.spec(name))
+        try:
+            runner.add_cohort(registry.spec(name))
+        except CohortSpecError as error:
+            typer.echo(f"synth: warning: cohort {name!r} is left out: {error}", err=True)
     module = ["-m", "synth_platform.definitions"]
     web = ["-m", "dagster_webserver", "--host", LOOPBACK, "--port", str(port), *module]
     commands = [[*web, "--read-only"] if read_only else web]
@@ -47,4 +53,13 @@ def ui(
         for child in children:
             child.wait(timeout=30)
     if finished:
-        fail(f"the server stopped with status {os.waitstatus_to_exitcode(finished)}; is port {port} free?", 1)
+        fail(f"the server stopped with status {os.waitstatus_to_exitcode(finished)}; the lines above say why", 1)
+
+
+def _require_free(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # one that was just closed is free
+        try:
+            probe.bind((LOOPBACK, port))
+        except (OSError, OverflowError) as error:
+            fail(f"port {port} of {LOOPBACK} cannot be used ({error}); choose another one with --port")

@@ -8,7 +8,7 @@ answers (8-1 §2.1, §2.5).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, make_url, select
+from sqlalchemy.exc import DatabaseError
 
 from synth_platform.privacy.accounting import Composition, compose, epsilon_rdp
 from synth_platform.privacy.figures import exceeds
-from synth_platform.privacy.ledger_chain import Head, Row, VerifyReport, head_of, row_hash, verify_chain
+from synth_platform.privacy.ledger_chain import ANCHOR_LOST, Head, Row, VerifyReport, head_of, row_hash, verify_chain
 from synth_platform.privacy.ledger_files import advance_anchor, locked, read_anchor, server_locked
 from synth_platform.privacy.ledger_records import (
     Budget,
@@ -28,6 +29,7 @@ from synth_platform.privacy.ledger_records import (
     LedgerEntry,
     NoBudget,
     ReserveRequest,
+    RowsOfOtherDomain,
 )
 from synth_platform.privacy.ledger_schema import ROWS, LedgerError, open_engine, serialised, sqlite_file
 
@@ -40,6 +42,7 @@ __all__ = [
     "LedgerError",
     "NoBudget",
     "ReserveRequest",
+    "RowsOfOtherDomain",
 ]
 
 _HIDDEN_COLUMNS = frozenset({"input_fingerprint", "request_fingerprint"})
@@ -52,14 +55,24 @@ class Ledger:
 
     anchor: file that remembers the head of the chain outside the database, so that a cut tail shows. Default: the
     SQLite file's name plus `.head`; none for a server, where each machine may name a file of its own.
+    known_heads: reads which head hash each published release carries (None where it is unreadable).
     """
 
-    def __init__(self, url: str, *, anchor: Path | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        anchor: Path | None = None,
+        known_heads: Callable[[], Mapping[str, str | None]] = dict,
+    ) -> None:
         self._engine = open_engine(url)
         self._file = sqlite_file(make_url(url))
         if anchor is None and self._file is not None:
             anchor = self._file.with_name(self._file.name + ".head")
         self._anchor = anchor
+        self._known_heads = known_heads
+        if anchor is not None and not anchor.exists() and not self._rows():
+            advance_anchor(anchor, head_of([]))  # before the first row, so that rows without an anchor have lost it
 
     def __repr__(self) -> str:
         return f"Ledger({self._engine.url.render_as_string(hide_password=True)})"
@@ -78,7 +91,9 @@ class Ledger:
             if before is not None and not change:
                 raise LedgerError(
                     f"domain {domain!r} has the cap epsilon {before.epsilon:g} at delta {before.delta:g}, not epsilon "
-                    f"{epsilon:g} at delta {delta:g}; a cap is changed by an explicit act (change=True) or not at all"
+                    f"{epsilon:g} at delta {delta:g}; write the ledger's figures into privacy.budget of cohort.yaml, "
+                    "or have the data steward change the cap, an explicit act that stays visible: "
+                    f"synth ledger cap {domain} --epsilon {epsilon:g} --delta {delta:g}"
                 )
             _append(connection, rows, {"state": "budget", **vars(budget)})
         return budget
@@ -95,11 +110,16 @@ class Ledger:
         """Durably charge `request` to its domain; only after this may noise be drawn.
 
         One serialised transaction: of two processes that ask for the last budget, one is refused. Raises
-        BudgetExceeded past the cap, NoBudget without one, LedgerBroken if the chain no longer verifies.
+        BudgetExceeded past the cap, NoBudget without one, RowsOfOtherDomain where another domain was charged for the
+        same private rows, LedgerBroken if the chain no longer verifies.
         """
         with self._writing() as (connection, rows):
             budget = _require_budget(rows, request.domain)
-            spent = [entry.event for entry in _entries(rows) if entry.domain == request.domain]
+            entries = _entries(rows)
+            for entry in entries:
+                if entry.input_fingerprint == request.input_fingerprint and entry.domain != request.domain:
+                    raise RowsOfOtherDomain(asked=request.domain, domain=entry.domain, cohort=entry.cohort)
+            spent = [entry.event for entry in entries if entry.domain == request.domain]
             total = epsilon_rdp([*spent, request.event], budget.delta)
             if exceeds(total, budget.epsilon):
                 raise BudgetExceeded(
@@ -168,10 +188,21 @@ class Ledger:
         """Hash of the last row; releases carry it, so a ledger that lost it since is caught by `verify`."""
         return head_of(self._rows()).hash
 
-    def verify(self, known_heads: Iterable[str] = ()) -> VerifyReport:
+    def verify(self) -> VerifyReport:
         """Check the whole chain, the anchor and head hashes that releases carry."""
-        anchor = self._anchored()  # before the rows: an anchor only names rows that are already durable
-        return verify_chain(self._rows(), anchor, known_heads)
+        return self._verified(self._rows)[1]
+
+    def anchor_anew(self) -> Head:
+        """Anchor the chain as it is after its anchor was lost: the explicit act of a person who knows it is whole.
+
+        Does nothing where the anchor is there. Raises LedgerBroken for any other problem.
+        """
+        with serialised(self._engine) as connection:
+            rows, report = self._verified(lambda: _read(connection))
+            self._refuse_broken(replace(report, problems=tuple(p for p in report.problems if p.what != ANCHOR_LOST)))
+            if self._anchor is not None:
+                advance_anchor(self._anchor, head_of(rows))
+        return head_of(rows)
 
     def table(self, domain: str | None = None) -> list[dict[str, Any]]:
         """Rows of the chain, JSON-ready, oldest first, without request and input fingerprints."""
@@ -215,37 +246,42 @@ class Ledger:
             return _read(connection)
 
     def _sound(self) -> list[Row]:
-        anchor = self._anchored()
-        rows = self._rows()
-        self._refuse_broken(rows, anchor)
+        rows, report = self._verified(self._rows)
+        self._refuse_broken(report)
         return rows
 
-    def _refuse_broken(self, rows: list[Row], anchor: Head | None) -> None:
-        report = verify_chain(rows, anchor)
-        if not report.ok:
+    def _verified(self, read: Callable[[], list[Row]]) -> tuple[list[Row], VerifyReport]:
+        # Before the rows: the anchor and the releases only name rows that are already durable.
+        heads = self._known_heads()
+        anchor = None if self._anchor is None else read_anchor(self._anchor)
+        rows = read()
+        return rows, verify_chain(rows, anchor, heads, anchor_lost=self._anchor is not None and anchor is None)
+
+    def _refuse_broken(self, report: VerifyReport) -> None:
+        if report.problems:
             first = report.problems[0]
             raise LedgerBroken(
                 f"{self!r} does not verify ({'end' if first.row is None else f'row {first.row}'}: {first.what}); "
                 "nothing can be spent or counted until it is restored from a backup. `synth ledger verify` says more."
             )
 
-    def _anchored(self) -> Head | None:
-        return None if self._anchor is None else read_anchor(self._anchor)
-
     @contextmanager
     def _writing(self) -> Iterator[tuple[Connection, list[Row]]]:
         """The chain under the writer's lock, verified; what is appended is anchored once it is durable."""
         with serialised(self._engine) as connection:
-            anchor = self._anchored()
-            rows = _read(connection)
-            self._refuse_broken(rows, anchor)
+            rows, report = self._verified(lambda: _read(connection))
+            self._refuse_broken(report)
             yield connection, rows
         if self._anchor is not None and rows:
             advance_anchor(self._anchor, head_of(rows))
 
 
 def _read(connection: Connection) -> list[Row]:
-    return [dict(row) for row in connection.execute(select(ROWS).order_by(ROWS.c.id)).mappings()]
+    try:
+        return [dict(row) for row in connection.execute(select(ROWS).order_by(ROWS.c.id)).mappings()]
+    except DatabaseError as error:
+        where = connection.engine.url.render_as_string(hide_password=True)
+        raise LedgerError(f"the ledger at {where} cannot be read ({error.orig}); restore it from a backup") from error
 
 
 def _append(connection: Connection, rows: list[Row], content: Row) -> Row:
@@ -282,5 +318,8 @@ def _budget(rows: Iterable[Row], domain: str) -> Budget | None:
 def _require_budget(rows: Iterable[Row], domain: str) -> Budget:
     budget = _budget(rows, domain)
     if budget is None:
-        raise NoBudget(f"privacy domain {domain!r} has no budget; set one before private rows are asked anything")
+        raise NoBudget(
+            f"privacy domain {domain!r} has no budget: it gets that of its cohort.yaml when one of its cohorts is "
+            "first run (synth run COHORT)"
+        )
     return budget

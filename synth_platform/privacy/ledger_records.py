@@ -28,7 +28,7 @@ class BudgetExceeded(LedgerError):  # noqa: N818 - the code governance reads
         super().__init__(
             f"{self.code}: domain {domain!r} has spent epsilon {spent:.6g} of {cap:.6g} at delta {delta:g}; "
             f"{asked:.6g} more would compose to {total:.6g}. Nothing was drawn. Ask for a smaller epsilon, use a "
-            "release that is already paid for, or have the data steward decide on the domain's cap."
+            "release that is already paid for, or have the data steward decide on the cap (synth ledger cap)."
         )
         self.domain, self.cap, self.delta = domain, cap, delta
         self.spent, self.asked, self.total = spent, asked, total
@@ -36,6 +36,20 @@ class BudgetExceeded(LedgerError):  # noqa: N818 - the code governance reads
 
 class NoBudget(LedgerError):  # noqa: N818
     """The domain has no cap yet, so nothing can be spent from it."""
+
+
+class RowsOfOtherDomain(LedgerError):  # noqa: N818
+    """The private rows are charged to another domain already: a second domain would give them a second cap."""
+
+    code = "ROWS_OF_OTHER_DOMAIN"
+
+    def __init__(self, *, asked: str, domain: str, cohort: str) -> None:
+        super().__init__(
+            f"{self.code}: the training rows are charged to privacy domain {domain!r} already (cohort {cohort!r}), "
+            f"so they cannot be charged to {asked!r}: the same patients have one budget. Nothing was drawn. Write "
+            f"privacy.domain: {domain} into cohort.yaml."
+        )
+        self.asked, self.domain = asked, domain
 
 
 class LedgerBroken(LedgerError):  # noqa: N818
@@ -52,7 +66,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         if not (0 < self.epsilon < math.inf and 0 < self.delta < 1):
-            raise ValueError(f"budget of {self.domain!r}: epsilon must be positive and finite, delta between 0 and 1")
+            raise LedgerError(f"budget of {self.domain!r}: epsilon must be > 0 and finite, delta between 0 and 1")
 
 
 @dataclass(frozen=True)

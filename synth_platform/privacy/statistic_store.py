@@ -45,13 +45,13 @@ class StatisticStore:
         if not file.exists():
             raise StoredReleaseError(
                 f"{file.name}: the release of ledger entry {entry.entry_id} is missing from the statistic store; "
-                "restore it from a backup, or ask for a new draw, which costs budget"
+                "restore it from a backup, or run another plan (synth run COHORT --epsilon E), which costs budget"
             )
         content = file.read_bytes()
         if sha256_hex(content) != entry.artefact_fingerprint:
             raise StoredReleaseError(
                 f"{file.name}: the release of ledger entry {entry.entry_id} was altered after it was committed; "
-                "restore it from a backup, or ask for a new draw, which costs budget"
+                "restore it from a backup, or run another plan (synth run COHORT --epsilon E), which costs budget"
             )
         release = _parse(content, entry.artefact_fingerprint)
         if release.entry_id != entry.entry_id:

@@ -16,7 +16,7 @@ from synth_platform.cli.main import app
 
 DECISION_KEYS = {
     "cohort", "generator", "plan", "epsilon", "delta", "mu", "utility", "endpoints", "closest_record", "membership",
-    "ledger", "schema", "decision", "reasons", "notes",
+    "limits", "registration", "ledger", "schema", "decision", "reasons", "notes",
 }  # fmt: skip
 ENDPOINT_KEYS = {"tstr", "trtr", "preservation", "skill", "lift", "status"}
 Synth = Callable[..., Result]
@@ -147,8 +147,9 @@ def test_past_the_budget_is_exit_code_1(synth: Synth, platform: Any) -> None:
         (["lineage", "tiny-G0-eps8"], ["tiny-G0-eps8", "tiny-G0A-eps8"]),
         (["lineage", "nonsense"], ["nonsense", "tiny-G0A-eps8"]),
         (["ledger", "budget", "--domain", "nowhere"], ["nowhere"]),
-        (["run", "tiny", "--epsilon", "0"], ["eps0"]),
-        (["run", "tiny", "--epsilon", "-1"], ["epsilon"]),
+        (["ledger", "show", "--domain", "nowhere"], ["nowhere", "tiny"]),
+        *((["run", "tiny", "--epsilon", e], ["epsilon must be > 0 and finite"]) for e in ("0", "-1", "inf", "nan")),
+        *((["run", "tiny", "--epsilon", e], ["six decimals"]) for e in ("1e-9", "0.1234567")),
     ],
 )
 def test_unknown_names_are_exit_code_2(at: Synth, arguments: list[str], named: list[str]) -> None:

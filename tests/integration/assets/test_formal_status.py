@@ -106,10 +106,12 @@ def table_of(connection: sqlite3.Connection) -> str:
 
 
 def rebuild(platform: Any, rows: Rows) -> None:
-    """Another ledger in the old one's place, chained and anchored as if it had never been otherwise."""
+    """Another ledger in the old one's place, chained and anchored as if it had never been otherwise, and no release
+    there to say so."""
+    platform.withdraw()
     for file in platform.home.root.glob("ledger.sqlite*"):
         shutil.rmtree(file) if file.is_dir() else file.unlink()
-    assert platform.ledger.verify().rows == 0  # a new file with its table and anchor
+    assert platform.ledger.verify().rows == 0  # a new file with its table
     previous = platform.ledger.head_hash()
     with sqlite3.connect(platform.home.root / "ledger.sqlite") as connection:
         for number, old in enumerate(rows, start=1):
@@ -118,6 +120,8 @@ def rebuild(platform: Any, rows: Rows) -> None:
             marks = ", ".join(f":{name}" for name in row)
             connection.execute(f"INSERT INTO {table_of(connection)} ({', '.join(row)}) VALUES ({marks})", row)
     connection.close()
+    (platform.home.root / "ledger.sqlite.head").unlink()
+    platform.ledger.anchor_anew()
 
 
 def without_entries(rows: Rows) -> Rows:
@@ -142,7 +146,6 @@ def test_another_ledger_does_not_pay(platform: Any, change: Callable[[Rows], Row
     refused, and a new decision says ABSENT."""
     rebuild(platform, change(read_rows(platform)))
     assert platform.ledger.verify().ok
-    platform.withdraw()
     result = platform.run("G0A/release", check=False)
     assert not result.success
     assert "no longer follows from its artefacts and the ledger" in platform.failure(result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
+from synth_platform.cli import ledger_commands
 from synth_platform.cli.main import app
 from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.sources.virtual import draw_cohort
@@ -172,8 +174,11 @@ def test_a_registered_cohort_that_moved_away_is_named(synth: Synth, folder: Path
     """Claim: a folder that is gone since it was registered is named by every command that needs it."""
     assert synth("cohort", "add", folder).exit_code == 0
     folder.rename(tmp_path / "moved")
-    for arguments in (["cohort", "list"], ["run", "virtual"]):
-        refused(synth(*arguments), str(folder / "cohort.yaml"))
+    refused(synth("run", "virtual"), str(folder / "cohort.yaml"))
+    listed, document = synth("cohort", "list"), json.loads(synth("cohort", "list", "--json").stdout)
+    assert listed.exit_code == 0
+    assert str(folder / "cohort.yaml") in listed.stderr
+    assert [(item["cohort"], "no such file" in item["error"]) for item in document] == [("virtual", True)]
 
 
 def test_an_empty_home_is_no_error(synth: Synth) -> None:
@@ -194,3 +199,15 @@ def test_a_command_that_does_not_exist_is_refused(synth: Synth) -> None:
     """Claim: an unknown command or option is a usage error."""
     for arguments in (["rnu"], ["run"], ["ledger", "shwo"], ["run", "virtual", "--espilon", "1"]):
         assert synth(*arguments).exit_code == 2
+
+
+def test_the_version_is_said(synth: Synth) -> None:
+    """Claim: `--version` needs no command and no home."""
+    assert synth("--version").stdout.strip() == f"synth {version('synth-platform')}"
+
+
+def test_a_fault_of_the_platform_keeps_its_traceback(synth: Synth, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Claim: only errors of our own classes become a message; a KeyError in our code is not bad input."""
+    monkeypatch.setattr(ledger_commands, "open_ledger", lambda: {}["nothing"])
+    with pytest.raises(AssertionError, match="nothing"):
+        synth("ledger", "show")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from secrets import token_hex
 
@@ -16,8 +17,16 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import DatabaseError
 
-from synth_platform.privacy.ledger import BudgetExceeded, Ledger, LedgerBroken, LedgerError, NoBudget
-from synth_platform.privacy.ledger_chain import row_hash
+from synth_platform.privacy.fingerprint import sha256_hex
+from synth_platform.privacy.ledger import (
+    BudgetExceeded,
+    Ledger,
+    LedgerBroken,
+    LedgerError,
+    NoBudget,
+    RowsOfOtherDomain,
+)
+from synth_platform.privacy.ledger_chain import ANCHOR_LOST, row_hash
 from synth_platform.privacy.ledger_records import ReserveRequest
 
 DELTA = 1e-5
@@ -33,7 +42,7 @@ def request(*, domain: str = "brca", multiplier: float = 5.0, tag: str = "a", **
         "scale": 2.0 * multiplier,
         "noise_source": "cryptographic",
         "request_fingerprint": tag * 64,
-        "input_fingerprint": "f" * 64,
+        "input_fingerprint": sha256_hex(domain.encode()),
         "run_id": "run-1",
     }
     return ReserveRequest(**(fields | changes))
@@ -167,6 +176,20 @@ class LedgerContract:
         ledger.reserve(request(domain="virtual", multiplier=2.2))
         assert ledger.domains() == ("brca", "virtual")
 
+    def test_the_same_rows_are_charged_to_one_domain(self, ledger: Ledger) -> None:
+        """Else a copy of a cohort under another domain would have a cap of its own; cohorts may share a domain."""
+        ledger.set_budget("copy", 3.0, DELTA)
+        rows = "e" * 64
+        ledger.reserve(request(multiplier=20.0, input_fingerprint=rows))
+        ledger.reserve(request(multiplier=20.0, input_fingerprint=rows, cohort="renamed", tag="b"))
+        before = ledger.head_hash()
+        with pytest.raises(RowsOfOtherDomain, match=r"domain 'brca' already .cohort 'tcga'.") as refusal:
+            ledger.reserve(request(domain="copy", multiplier=20.0, input_fingerprint=rows, tag="c"))
+        assert rows not in str(refusal.value)
+        assert ledger.head_hash() == before
+        ledger.reserve(request(domain="copy", multiplier=20.0, tag="d"))
+        assert ledger.verify().notices == ()
+
     def test_a_domain_without_a_budget_spends_nothing(self, ledger: Ledger) -> None:
         with pytest.raises(NoBudget, match="'census' has no budget"):
             ledger.reserve(request(domain="census"))
@@ -195,7 +218,7 @@ class LedgerContract:
         ("epsilon", "delta"), [(0.0, 1e-5), (math.inf, 1e-5), (math.nan, 1e-5), (1.0, 0.0), (1, 1)]
     )
     def test_a_cap_that_is_no_cap_is_refused(self, ledger: Ledger, epsilon: float, delta: float) -> None:
-        with pytest.raises(ValueError, match="budget"):
+        with pytest.raises(LedgerError, match="budget"):
             ledger.set_budget("x", epsilon, delta)
 
     def test_committing_is_once_and_for_what_was_reserved(self, ledger: Ledger) -> None:
@@ -243,7 +266,7 @@ class LedgerContract:
         printed = json.dumps(
             [ledger.table(), ledger.budget_summary("brca"), ledger.verify().as_dict()], allow_nan=False
         )
-        assert "f" * 64 not in printed, "input fingerprints stay inside"
+        assert sha256_hex(b"brca") not in printed, "input fingerprints stay inside"
         assert [row["state"] for row in ledger.table("brca")] == ["budget", "reserved", "committed", "reserved"]
         assert ledger.table("nobody") == []
         summary = ledger.budget_summary("brca")
@@ -314,8 +337,56 @@ class LedgerContract:
         self.tamper(url, "DELETE FROM ledger WHERE id = 3")
         assert "anchored" in ledger.verify().problems[0].what
         anchor.unlink()
-        assert ledger.verify().ok
-        assert released in ledger.verify(known_heads=[released]).problems[0].what
+        assert [problem.what for problem in ledger.verify().problems] == [ANCHOR_LOST]
+        (problem, _) = Ledger(url, anchor=anchor, known_heads=lambda: {"tcga-G0-eps1": released}).verify().problems
+        assert released in problem.what
+        assert "tcga-G0-eps1" in problem.what
+
+    @pytest.mark.parametrize("harm", ["anchor", "release", "unreadable"])
+    def test_what_verify_calls_broken_spends_nothing(self, url: str, anchor: Path, harm: str) -> None:
+        """A lost anchor, a lost row and an unreadable release stop every operation, as a broken chain does."""
+        heads: dict[str, str | None] = {}
+        ledger = Ledger(url, anchor=anchor, known_heads=lambda: heads)
+        ledger.set_budget("brca", 3.0, DELTA)
+        entry = ledger.commit(ledger.reserve(request(tag="a", multiplier=20.0)).entry_id, "b" * 64)
+        heads["tcga-G0-eps1"] = ledger.head_hash()
+        pending = ledger.reserve(request(tag="c", multiplier=20.0))
+        if harm == "anchor":
+            anchor.unlink()
+        elif harm == "unreadable":
+            heads["tcga-G0-eps1"] = None
+        else:
+            self.tamper(url, "DELETE FROM ledger WHERE id > 1")
+            anchor.write_text(json.dumps({"rows": 1, "hash": ledger.head_hash()}))
+        assert not ledger.verify().ok
+        operations: list[Callable[[], object]] = [
+            lambda: ledger.reserve(request(tag="b", multiplier=20.0)),
+            lambda: ledger.commit(pending.entry_id, "b" * 64),
+            lambda: ledger.find("a" * 64),
+            lambda: ledger.pending("c" * 64),
+            lambda: ledger.entries(ids=[entry.entry_id]),
+            lambda: ledger.compose("brca", DELTA),
+            lambda: ledger.set_budget("other", 1.0, DELTA),
+            lambda: ledger.budget("brca"),
+            lambda: ledger.budget_summary("brca"),
+        ]
+        for operation in operations:
+            with pytest.raises(LedgerBroken, match="synth ledger verify"):
+                operation()
+
+    def test_a_lost_anchor_is_made_anew_by_an_explicit_act_only(self, ledger: Ledger, url: str, anchor: Path) -> None:
+        """Opening the ledger again does not make one; the act refuses a chain with any other problem."""
+        ledger.reserve(request(tag="a", multiplier=20.0))
+        anchor.unlink()
+        with pytest.raises(LedgerBroken, match="head anchor is missing"):
+            Ledger(url, anchor=anchor).reserve(request(tag="b", multiplier=20.0))
+        ledger.anchor_anew()
+        assert ledger.reserve(request(tag="b", multiplier=20.0)).state == "reserved"
+        anchor.unlink()
+        self.tamper(url, "DELETE FROM ledger WHERE id = 2")
+        with pytest.raises(LedgerBroken, match="missing: the next row"):
+            ledger.anchor_anew()
+        assert not anchor.exists()
 
     def test_a_chain_that_was_hashed_anew_is_found_by_the_anchor(self, ledger: Ledger, url: str) -> None:
         ledger.reserve(request(multiplier=2.5))
