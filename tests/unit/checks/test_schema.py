@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from checks.summaries import (
     summarise_arrays,
     summarise_document,
 )
+from synth_platform.privacy.private_errors import PrivateComputationError
 
 GOOD = ("age", "Int64", 0, 0, 18.0, 95.0)
 RULE = ("age", "Int64", 0, 18.0, 95.0)
@@ -96,6 +98,31 @@ def test_no_value_is_shown(tmp_path: Path) -> None:
     shown = [str(result.description), *(str(entry) for entry in result.metadata.values())]
     for text in (*written, *shown):
         assert "94.8" not in text
+
+
+def test_two_private_tables_leave_the_same_validation(tmp_path: Path) -> None:
+    """Claim: nothing stored depends on extremes within their bounds, not even a hash that confirms a guess of them; what
+    is stored is each claim, its expectation and whether it holds."""
+    for home, maximum in (("one", SECRET), ("other", 61.5)):
+        checked(described(("age", "Int64", 0, 0, 18.0, maximum)), tmp_path / home)
+    for name in ("validation.json", "validation.html"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+    stored = (tmp_path / "one" / "validation.json").read_text("utf-8")
+    assert re.findall(r"[0-9a-f]{16,}", stored) == []
+    assert set(json.loads(stored)) == {"success", "results"}
+    assert {frozenset(r) for r in json.loads(stored)["results"]} == {frozenset({"claim", "expectation", "success"})}
+
+
+def test_an_error_of_the_suite_comes_without_its_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Claim: whatever fails on the summary of a private table says what kind of error it was, not what it held."""
+
+    def fails(_: pl.DataFrame) -> None:
+        raise KeyError(f"no {SECRET}")
+
+    monkeypatch.setattr("checks.schema._validate", fails)
+    with pytest.raises(PrivateComputationError, match="KeyError") as error:
+        checked(described(GOOD), tmp_path)
+    assert str(SECRET) not in str(error.value)
 
 
 def test_twenty_thousand_columns_are_one_suite(tmp_path: Path) -> None:
