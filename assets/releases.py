@@ -73,15 +73,18 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         reference: PublicReference,
         corrected: EncodedRows,
     ):
+        spec, plan = registry.spec(cohort_of(context)), plan_of(context)
+        name = f"{spec.name}-{code}-{plan}"
         if decision["decision"] == "BLOCKED":
             context.log.warning(f"{code} is BLOCKED, nothing is released: {', '.join(decision['reasons'])}")
+            if (home.paths.released / name).exists():
+                context.log.error(f"{name} was released under an earlier decision; withdraw it")
             return
         checks, partition = required_checks(code), context.partition_key
         problems = stale_or_failed(context.instance, checks, partition)
         problems += moved_on(context.instance, home, dict.fromkeys(check.asset_key for check in checks), partition)
         if problems:
             raise dg.Failure(f"nothing is released: {'; '.join(problems)}; run the plan again", allow_retries=False)
-        spec, plan = registry.spec(cohort_of(context)), plan_of(context)
         book = ledger.ledger()
         again = assess(
             spec=spec,
@@ -119,7 +122,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         entries = ledger.rows(decision["ledger"]["entries"])
         package = write_package(
             home.paths.released,
-            name=f"{spec.name}-{code}-{plan}",
+            name=name,
             spec=spec,
             table=native_table(tables, spec.synthetic.seeds[0]),
             decision=decision,

@@ -1,17 +1,21 @@
-"""A published package is looked at again: every file against its checksum, as often as anybody asks."""
+"""A published package is looked at again: its files against their checksums, its decision against the standing one."""
 
 import warnings
 
 import dagster as dg
 
+from resources.artefacts import read_artefact
+from resources.cohorts import CohortRegistry
 from resources.evaluations import latest_metadata
 from resources.home import HomeResource
+from resources.private import fingerprint_key
 from synth_platform.contract.cohort_spec import DP_GENERATORS
 from synth_platform.release.package import PackageError, verify_package
+from synth_platform.release.standing import standing_fault
 
 
 def package_check(code: str, partitions: dg.PartitionsDefinition[str]) -> dg.AssetChecksDefinition:
-    """`<code>/release`: the package that was published is still what was published."""
+    """`<code>/release`: the package that was published is still what was published, and still may be."""
     asset = dg.AssetKey([code, "release"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.PreviewWarning)
@@ -21,18 +25,26 @@ def package_check(code: str, partitions: dg.PartitionsDefinition[str]) -> dg.Ass
             name="package_verifies",
             partitions_def=partitions,
             blocking=True,
-            description="Every file of the published package matches its checksum.",
+            description="Every file of the published package matches its checksum, and its decision still stands.",
         )
-        def package_verifies(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
+        def package_verifies(
+            context: dg.AssetCheckExecutionContext, home: HomeResource, registry: CohortRegistry
+        ) -> dg.AssetCheckResult:
             latest = latest_metadata(context.instance, asset, context.partition_key)
             if latest is None:
                 return dg.AssetCheckResult(passed=False, description="Nothing was published for this partition.")
             package = home.paths.released / str(latest[1]["package_name"].value)
+            cohort, plan = context.partition_key.split("|")
+            stored = home.paths.artefact(dg.AssetKey([code, "decision"]), cohort, plan)
             try:
                 verify_package(package)
+                decision = read_artefact(stored, fingerprint_key(home))
+                fault = standing_fault(package, decision, registry.spec(cohort).publication)
             except PackageError as error:
-                return dg.AssetCheckResult(passed=False, description=str(error))
-            return dg.AssetCheckResult(passed=True, description="All checksums match.")
+                fault = str(error)
+            if fault is not None:
+                return dg.AssetCheckResult(passed=False, description=fault)
+            return dg.AssetCheckResult(passed=True, description="All checksums match, and the decision stands.")
 
     return package_verifies
 

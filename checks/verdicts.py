@@ -30,6 +30,7 @@ IN_WORDS: Mapping[str, str] = {
     "BUDGET_EXCEEDED": "the privacy budget does not cover it",
     "DP_AUDIT_CONTRADICTION": "an audit measured more leakage than the ledger allows",
     "NO_PRIVATE_LIFT": "public rows alone would serve as well on every endpoint",
+    "LOOSENED_MEMBERSHIP_LIMIT": "the cohort registers a looser membership limit than the platform's default",
 }
 
 

@@ -62,6 +62,8 @@ def assess(
         utility=utility["summary"],
         closest_record=closest_record["summary"],
         membership=membership["summary"],
+        gates=spec.gates,
+        registration=spec.registration,
         formal=formal_verdict(spec, plan_key, state, membership, ledger, store),
     )
 

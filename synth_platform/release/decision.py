@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS, RELEASABLE_DUA_TAG, Plan
+from synth_platform.contract.options import GateOptions
 from synth_platform.privacy.formal import FormalVerdict
 from synth_platform.release.rule import ReleaseGrade, decide
 
+LIMITS = ("membership_limit", "train_closer_tolerance", "excess_tolerance")
 Document = Mapping[str, Any]
 
 
@@ -19,8 +21,8 @@ class Decision:
     """A decision with the gate summaries it rests on; restricted, because gate figures are functions of private rows.
 
     plan: the plan's key, None for a control; epsilon, delta: what it promised. utility, closest_record, membership: the
-    gates' summaries. ledger: what was spent. reasons: why it is BLOCKED. notes: what governance should know although it
-    blocks nothing.
+    gates' summaries. limits: what the gates were registered to hold. registration: the digest of everything registered.
+    ledger: what was spent. reasons: why it is BLOCKED. notes: what governance should know although it blocks nothing.
     """
 
     cohort: str
@@ -31,6 +33,8 @@ class Decision:
     utility: Document
     closest_record: Document
     membership: Document
+    limits: Mapping[str, float]
+    registration: str
     ledger: FormalVerdict
     schema_violations: int
     decision: ReleaseGrade
@@ -55,6 +59,8 @@ class Decision:
             "endpoints": self.utility["endpoints"],
             "closest_record": self.closest_record,
             "membership": self.membership,
+            "limits": dict(self.limits),
+            "registration": self.registration,
             "ledger": {
                 "status": self.ledger.status,
                 "epsilon_rdp": self.ledger.epsilon_rdp,
@@ -84,12 +90,15 @@ def decide_release(
     utility: Document,
     closest_record: Document,
     membership: Document,
+    gates: GateOptions,
+    registration: str,
     formal: FormalVerdict,
 ) -> Decision:
     """Decide over one generator's table: preconditions first, then the 192-row rule; all reasons are collected.
 
     utility, closest_record, membership: summaries of the gate verdicts (`as_dict`). Preconditions: the cohort's data
-    use agreement was reviewed for release, the generator is not a control, no noise came from a seeded source.
+    use agreement was reviewed for release, the generator is not a control, no noise came from a seeded source. gates,
+    registration: the limits the verdicts were made under, and the digest of the whole registration.
     """
     preconditions = []
     if dua_tag != RELEASABLE_DUA_TAG:
@@ -116,12 +125,22 @@ def decide_release(
         utility=utility,
         closest_record=closest_record,
         membership=membership,
+        limits={name: getattr(gates, name) for name in LIMITS},
+        registration=registration,
         ledger=formal,
         schema_violations=schema_violations,
         decision="BLOCKED" if preconditions else rule.decision,
         reasons=(*preconditions, *rule.reasons),
-        notes=("NO_PRIVATE_LIFT",) if generator in DP_GENERATORS and not _has_lift(utility) else (),
+        notes=tuple(_notes(utility, gates)) if generator in DP_GENERATORS else (),
     )
+
+
+def _notes(utility: Document, gates: GateOptions) -> Iterator[str]:
+    """A limit loosened after a failure would otherwise look like a table that passed."""
+    if not _has_lift(utility):
+        yield "NO_PRIVATE_LIFT"
+    if gates.membership_limit > GateOptions().membership_limit:
+        yield "LOOSENED_MEMBERSHIP_LIMIT"
 
 
 def _has_lift(utility: Document) -> bool:

@@ -19,8 +19,8 @@ _ENTRY_FIELDS = ("entry_id", "cohort", "code", "event", "sensitivity", "scale", 
 def published_decision(decision: Document, policy: Policy) -> dict[str, Any]:
     """The part of a decision document that goes out.
 
-    Statuses, grade, notes and privacy costs always; gate figures, which are functions of private rows, only where the
-    cohort's policy is "aggregates".
+    Statuses, grade, notes, privacy costs and the registered limits always; gate figures, which are functions of private
+    rows, only where the cohort's policy is "aggregates".
     """
     figures = policy == "aggregates"
     membership: dict[str, Any] = {"status": decision["membership"]["status"]}
@@ -36,6 +36,8 @@ def published_decision(decision: Document, policy: Policy) -> dict[str, Any]:
         },
         "closest_record": _only(decision["closest_record"], ("status", *(_CLOSEST_RECORD_FIGURES if figures else ()))),
         "membership": membership,
+        "limits": dict(decision["limits"]),
+        "registration": decision["registration"],
         "ledger": _only(decision["ledger"], ("status", "epsilon_rdp", "epsilon_pld", "mu", "auroc_bound", "entries")),
         "schema": _only(decision["schema"], ("violations",)),
         **_only(decision, ("decision", "reasons", "notes")),

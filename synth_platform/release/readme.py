@@ -6,6 +6,9 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
+from synth_platform.contract.options import GateOptions
+from synth_platform.evaluation.closest_record import NEAR_SHARE
+
 TEMPLATE = """\
 # {{ title }}: synthetic table
 
@@ -47,21 +50,34 @@ Note NO_PRIVATE_LIFT: on these endpoints the table does not beat the public refe
 {% endif %}
 ## What it cost
 
-One patient more or less in the private cohort changes the probability of any outcome by at most a factor \
+One patient more or less in the private cohort changes the probability of any content of the table by at most a factor \
 e^{{ decision.epsilon | figure }}, up to {{ decision.delta }} (promised epsilon and delta).
 Spent by the entries in `ledger.json`: epsilon {{ decision.ledger.epsilon_rdp | figure }} (RDP), \
 {{ decision.ledger.epsilon_pld | figure }} (tight){% if decision.ledger.mu is not none %}, \
 mu {{ decision.ledger.mu | figure }} (Gaussian DP){% endif %}.
 No test of whether one given patient was in the cohort can reach an AUROC above \
-{{ decision.ledger.auroc_bound | figure }} on this table alone; other releases from the same privacy domain add to it.
+{{ decision.ledger.auroc_bound | figure }} from the content of this table alone; other releases
+from the same privacy domain add to it.
 
 | code | mechanism | sensitivity | noise scale |
 |---|---|---:|---:|
 {% for entry in ledger -%}
 | {{ entry.code }} | {{ entry.event.type }} | {{ entry.sensitivity | figure }} | {{ entry.scale | figure }} |
 {% endfor %}
-Closest record: {{ decision.closest_record.status }}. Membership attacks: {{ decision.membership.status }}.
+## Attacks that were tried
 
+| gate | status | registered limit |
+|---|---|---|
+| closest record | {{ decision.closest_record.status }} | nearer to training rows at most \
+{{ (0.5 + decision.limits.train_closer_tolerance) | figure }}, near share at most \
+{{ (near_share + decision.limits.excess_tolerance) | figure }} |
+| membership | {{ decision.membership.status }} | AUROC at most {{ decision.limits.membership_limit | figure }} |
+
+Registered in `cohort.yaml` with digest `{{ decision.registration }}`.
+{% if "LOOSENED_MEMBERSHIP_LIMIT" in decision.notes %}
+Note LOOSENED_MEMBERSHIP_LIMIT: the cohort registers a looser membership limit than the platform's default of \
+{{ default_membership_limit | figure }}; the status above says less than it would under that one.
+{% endif %}
 ## How to verify
 
 `sha256sum --check SHA256SUMS` in this folder. The costs follow from `ledger.json` alone: compose the listed mechanisms
@@ -70,7 +86,13 @@ with any accountant at the stated delta.
 ## Limits
 
 - The guarantee is for one patient. Whatever the public reference rows say about people is outside it.
-- Membership statuses are about two named attacks; the guarantee above does not rest on them.
+- The guarantee is about the noisy statistics and everything computed from them, which is the content of the table.
+  Whether a table was published at all, and the statuses, grade and notes beside it{% if aggregates %} with their \
+figures{% endif %}, were decided by comparing
+  it with the private rows themselves: they carry no such guarantee.
+- `{{ decision.membership.status }}` says that two named attacks were held to an AUROC of \
+{{ decision.limits.membership_limit | figure }}, with a 95 % upper bound; other attacks
+  may do better, and the guarantee above does not rest on it.
 - Do not use this table for decisions about individuals, and do not link it with other tables to look for people.
 """
 
@@ -87,4 +109,6 @@ def render_readme(**context: Any) -> str:
     """
     environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
     environment.filters["figure"] = _figure
-    return environment.from_string(TEMPLATE).render(**context)
+    return environment.from_string(TEMPLATE).render(
+        **context, near_share=NEAR_SHARE, default_membership_limit=GateOptions().membership_limit
+    )

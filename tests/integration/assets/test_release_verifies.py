@@ -223,6 +223,22 @@ def test_an_altered_package_is_noticed(platform: Any) -> None:
     assert "FILE_ALTERED: table.csv" in evaluated.description
 
 
+def test_a_package_whose_decision_no_longer_stands_is_noticed(platform: Any) -> None:
+    """Claim: `package_verifies` fails when the latest decision is BLOCKED, or another one than the package holds."""
+    platform.edit(lambda document: document["gates"].update(membership_limit=0.9))
+    gates = ("G0A/utility_gate", "G0A/closest_record_gate", "G0A/membership_gate", "G0A/decision")
+    platform.run(*gates)
+    evaluated = platform.check("G0A/release", "package_verifies")
+    assert not evaluated.passed
+    assert "the standing decision is not the one in tiny-G0A-eps8" in evaluated.description
+    platform.edit(lambda document: document.update(dua_tag="RESTRICTED"))
+    platform.run("G0A/decision", "G0A/release")
+    assert platform.packages() == ["tiny-G0A-eps8"]
+    evaluated = platform.check("G0A/release", "package_verifies")
+    assert not evaluated.passed
+    assert "the standing decision is BLOCKED: DUA_NOT_REVIEWED; withdraw tiny-G0A-eps8" in evaluated.description
+
+
 def test_metadata_that_names_a_foreign_entry_is_noticed(platform: Any) -> None:
     """Claim: `ledger_reconciled` fails when the event log names an entry that the ledger does not hold."""
     assert platform.check("statistics/G0A", "ledger_reconciled").passed

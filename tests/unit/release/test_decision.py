@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from synth_platform.contract.cohort_spec import CONTROLS, Plan
+from synth_platform.contract.options import GateOptions
 from synth_platform.privacy.formal import FormalVerdict
 from synth_platform.release.decision import Decision, decide_release
 
@@ -41,6 +42,8 @@ def decision(**changes: Any) -> Decision:
             "status": "PASS",
         },
         "membership": {"attacks": {"A1": attack, "A2": attack}, "status": "PASS_CONFIRMED"},
+        "gates": GateOptions(),
+        "registration": "e5" * 32,
         "formal": FormalVerdict("OK", 0.99, 0.98, 0.27, 0.73, ("entry",), ()),
     }
     return decide_release(**{**arguments, **changes})
@@ -109,3 +112,19 @@ def test_the_document_has_the_published_keys_and_is_json() -> None:
     assert document["ledger"]["epsilon_rdp"] is None
     assert document["schema"] == {"violations": 0}
     assert document["endpoints"]["spearman"]["lift"] is None
+
+
+@pytest.mark.parametrize(
+    ("generator", "limit", "noted"),
+    [("G0A", 0.55, False), ("G0A", 0.5, False), ("G0A", 0.550001, True), ("G0A", 0.9, True), ("S_PUBLIC", 0.9, False)],
+)
+def test_a_loosened_membership_limit_is_noted(generator: str, limit: float, noted: bool) -> None:
+    """Claim: a limit above 8-1's is said in the decision, with every limit and the registration it belongs to."""
+    gates = GateOptions.model_construct(
+        membership_limit=limit, train_closer_tolerance=0.4, excess_tolerance=0.2, neighbours=5, groups=20
+    )
+    found = decision(generator=generator, gates=gates)
+    assert ("LOOSENED_MEMBERSHIP_LIMIT" in found.notes) is noted
+    document = found.as_dict()
+    assert document["limits"] == {"membership_limit": limit, "train_closer_tolerance": 0.4, "excess_tolerance": 0.2}
+    assert document["registration"] == "e5" * 32

@@ -83,6 +83,8 @@ def decision(**changes: Any) -> dict[str, Any]:
         },
         "membership": {"attacks": {"A1": attack, "A2": attack}, "rows": 37201, "required_rows": 701,
                        "status": "PASS_CONFIRMED"},
+        "limits": {"membership_limit": 0.55, "train_closer_tolerance": 0.115, "excess_tolerance": 0.047},
+        "registration": "e5" * 32,
         "ledger": {"status": "OK", "epsilon_rdp": 0.99, "epsilon_pld": 0.98, "mu": 0.25, "auroc_bound": 0.73,
                    "entries": ["e1", "e2"], "reasons": []},
         "schema": {"violations": 0},
@@ -91,6 +93,31 @@ def decision(**changes: Any) -> dict[str, Any]:
         "notes": ["NO_PRIVATE_LIFT"],
     }  # fmt: skip
     return {**document, **changes}
+
+
+def test_the_limits_a_table_passed_under_go_out_with_it(tmp_path: Path) -> None:
+    """Claim: a limit that was loosened is read in the package, not taken for the default."""
+    limits = {"membership_limit": 0.72, "train_closer_tolerance": 0.4, "excess_tolerance": 0.2}
+    loosened = decision(limits=limits, notes=["LOOSENED_MEMBERSHIP_LIMIT"])
+    path = write(tmp_path, decision=loosened)
+    published, text = json.loads((path / "decision.json").read_text()), (path / "README.md").read_text()
+    assert (published["limits"], published["registration"]) == (limits, "e5" * 32)
+    assert "AUROC at most 0.72" in text
+    assert "held to an AUROC of 0.72" in text
+    assert "nearer to training rows at most 0.9, near share at most 0.25" in text
+    assert "LOOSENED_MEMBERSHIP_LIMIT" in text
+    assert "default of 0.55" in text
+    assert "e5" * 32 in text
+
+
+def test_the_readme_promises_only_what_is_proved(tmp_path: Path) -> None:
+    """Claim: the guarantee is worded for the table's content; publication and statuses are said to be outside it."""
+    text = " ".join((write(tmp_path) / "README.md").read_text().split())
+    assert "changes the probability of any content of the table by" in text
+    assert "any outcome" not in text
+    assert "Whether a table was published at all, and the statuses, grade and notes beside it," in text
+    assert "they carry no such guarantee" in text
+    assert "LOOSENED" not in text
 
 
 def ledger_rows() -> list[dict[str, Any]]:

@@ -1,0 +1,25 @@
+"""Whether a published package still rests on the decision that stands now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from synth_platform.release.publish import Policy, published_decision
+
+
+def standing_fault(package: Path, decision: Mapping[str, Any], policy: Policy) -> str | None:
+    """What is wrong with keeping `package` while `decision` stands; None where it holds that very decision.
+
+    decision: the latest stored document of the package's cohort, generator and plan. policy: the cohort's publication.
+    """
+    if decision["decision"] == "BLOCKED":
+        return f"the standing decision is BLOCKED: {', '.join(decision['reasons'])}; withdraw {package.name}"
+    published = json.loads((package / "decision.json").read_text(encoding="utf-8"))
+    if published != json.loads(json.dumps(published_decision(decision, policy))):
+        return (
+            f"the standing decision is not the one in {package.name}; withdraw it, then materialise the release again"
+        )
+    return None
