@@ -7,6 +7,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import polars as pl
 import pytest
@@ -14,7 +15,7 @@ import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
-from synth_platform.cli import ledger_commands
+from synth_platform.cli import ledger_commands, ui
 from synth_platform.cli.main import app
 from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.sources.virtual import draw_cohort
@@ -199,6 +200,23 @@ def test_a_command_that_does_not_exist_is_refused(synth: Synth) -> None:
     """Claim: an unknown command or option is a usage error."""
     for arguments in (["rnu"], ["run"], ["ledger", "shwo"], ["run", "virtual", "--espilon", "1"]):
         assert synth(*arguments).exit_code == 2
+
+
+def test_the_ui_leaves_out_a_cohort_that_is_gone(
+    synth: Synth, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claim: one lost folder is a warning, the server starts all the same."""
+    started: list[list[str]] = []
+    monkeypatch.setattr(ui.subprocess, "Popen", lambda command, **_: started.append(command) or Mock())
+    monkeypatch.setattr(ui.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(ui.os, "wait", lambda: (0, 0))
+    assert synth("cohort", "add", folder).exit_code == 0
+    folder.rename(tmp_path / "moved")
+    result = synth("ui", "--read-only", "--port", 0)
+    assert result.exit_code == 0
+    assert "warning: cohort 'virtual'" in result.stderr
+    assert str(folder / "cohort.yaml") in result.stderr
+    assert [command[2] for command in started] == ["dagster_webserver"]
 
 
 def test_the_version_is_said(synth: Synth) -> None:
