@@ -1,20 +1,27 @@
-"""`synth cohort add | list | check`."""
+"""`synth cohort add | list | check | tolerances`."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from resources.cohorts import CohortRegistry
-from synth_platform.cli.app import BAD_INPUT, Json, app, console, existing_folder, home, print_json
-from synth_platform.contract.cohort_spec import CohortSpecError, load_cohort_spec
-from synth_platform.contract.tables import of_split
+from synth_platform.cli.app import BAD_INPUT, Json, app, console, existing_folder, fail, home, print_json
+from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, CohortSpecError, Plan, load_cohort_spec
+from synth_platform.contract.hints import hint
+from synth_platform.contract.tables import CohortTables, of_split
 from synth_platform.contract.validate import select_registered, validate
 from synth_platform.evaluation.calibration import excess_failure, excess_tolerance, train_closer_tolerance
-from synth_platform.normalize.reference import build_reference
+from synth_platform.evaluation.membership import required_rows
+from synth_platform.generators.build import make_generator
+from synth_platform.normalize.reference import PublicReference, build_reference
+from synth_platform.normalize.rows import EncodedRows
+from synth_platform.privacy.statistics import StatisticQuery
 from synth_platform.sources.read import read_cohort
 
 cohorts = typer.Typer(no_args_is_help=True, help="Register cohorts and hold their files to the contract.")
@@ -71,24 +78,44 @@ def _listing(registry: CohortRegistry, name: str, folder: Path) -> dict[str, Any
 
 @cohorts.command("check")
 def check(path: Folder, as_json: Json = False) -> None:
-    """Read a cohort's files and hold them to the contract, without storing anything."""
+    """Read a cohort's files and hold them to the contract, without storing anything.
+
+    Public rows that are too few or too alike for the registered generators are found here too.
+    """
     folder = existing_folder(path)
     spec = load_cohort_spec(folder / "cohort.yaml")
-    report = validate(select_registered(read_cohort(spec, folder), spec), spec)
-    findings = [{"code": r.code, "table": r.table, "column": r.column, "count": r.count} for r in report.rejections]
+    tables = select_registered(read_cohort(spec, folder), spec)
+    report = validate(tables, spec)
+    fault = None if report.cohort_rejected else _public_fault(spec, report.accepted)
+    accepted = not report.cohort_rejected and fault is None
+    findings = [
+        {"code": r.code, "table": r.table, "column": r.column, "count": r.count, "rule": hint(r, tables, spec)}
+        for r in report.rejections
+    ]
     if as_json:
-        print_json({"cohort": spec.name, "accepted": not report.cohort_rejected, "rejections": findings})
+        print_json(
+            {
+                "cohort": spec.name,
+                "accepted": accepted,
+                "rejections": findings,
+                "public_rows": fault,
+                "membership_rows": _membership_rows(spec),
+            }
+        )
     else:
-        table = Table("code", "table", "column", "count")
+        table = Table("code", "table", "column", "count", "rule")
         for finding in findings:
-            table.add_row(*(str(value) for value in finding.values()))
+            table.add_row(*(escape(str(value)) for value in finding.values()))
         if findings:
             console().print(table)
-        verdict = "rejected" if report.cohort_rejected else "accepted"
+        verdict = "accepted" if accepted else "rejected"
         typer.echo(
             f"{spec.name}: {verdict}; {report.rejected_rows} row(s) set aside, {spec.allowed_rejected_rows} allowed"
         )
-    if report.cohort_rejected:
+        typer.echo(_membership_line(spec))
+        if fault is not None:
+            fail(fault)
+    if not accepted:
         raise typer.Exit(BAD_INPUT)
 
 
@@ -97,8 +124,10 @@ def tolerances(path: Folder, as_json: Json = False) -> None:
     """Closest-record tolerances for cohort.yaml, from the registered sizes and the public rows alone."""
     folder = existing_folder(path)
     spec = load_cohort_spec(folder / "cohort.yaml")
-    accepted = validate(select_registered(read_cohort(spec, folder), spec), spec).accepted
-    public = build_reference(of_split(accepted, spec.reference.split), spec).rows
+    report = validate(select_registered(read_cohort(spec, folder), spec), spec)
+    if report.cohort_rejected:
+        fail(f"the contract refuses cohort {spec.name!r}; correct it first, `synth cohort check {path}` shows what")
+    public = _reference(spec, report.accepted).rows
     synthetic, arm = spec.synthetic.rows, spec.privacy.n_ref
     suggested = {
         "train_closer_tolerance": train_closer_tolerance(public, train_rows=arm, synthetic_rows=synthetic),
@@ -107,10 +136,60 @@ def tolerances(path: Folder, as_json: Json = False) -> None:
     registered = {name: getattr(spec.gates, name) for name in suggested}
     false_alarm = excess_failure(synthetic, arm, spec.gates.excess_tolerance)
     if as_json:
-        print_json({"suggested": suggested, "registered": registered, "excess_false_alarm": false_alarm})
+        print_json(
+            {
+                "suggested": suggested,
+                "registered": registered,
+                "excess_false_alarm": false_alarm,
+                "membership_rows": _membership_rows(spec),
+            }
+        )
         return
     typer.echo(f"gates: {{{', '.join(f'{name}: {value}' for name, value in suggested.items())}}}")
     typer.echo(
         f"registered: {', '.join(f'{name} {value}' for name, value in registered.items())}; at that excess tolerance "
         f"{false_alarm:.1%} of the generators that leak nothing are refused"
+    )
+    typer.echo(_membership_line(spec))
+
+
+def _reference(spec: CohortSpec, accepted: CohortTables) -> PublicReference:
+    try:
+        return build_reference(of_split(accepted, spec.reference.split), spec)
+    except ValueError as error:
+        raise CohortSpecError(f"cohort {spec.name!r}: public rows: {error}") from error
+
+
+def _public_fault(spec: CohortSpec, accepted: CohortTables) -> str | None:
+    """Why a registered generator cannot be made from the public rows, if one cannot: each gets to its first query."""
+    plan = Plan(epsilon=spec.privacy.budget.epsilon, delta=spec.privacy.budget.delta)
+    try:
+        reference = _reference(spec, accepted)
+        for code in (code for code in DP_GENERATORS if code in spec.generators):
+            with suppress(_Asked):
+                make_generator(code, reference, spec, plan).measure(_ask_nothing)
+    except CohortSpecError as error:
+        return str(error)
+    except ValueError as error:
+        return f"cohort {spec.name!r}: public rows: {code}: {error}"
+    return None
+
+
+class _Asked(Exception):  # noqa: N818 (no error: the generator came as far as asking)
+    """A generator asked its first query."""
+
+
+def _ask_nothing(_: StatisticQuery[EncodedRows]) -> NoReturn:
+    raise _Asked
+
+
+def _membership_rows(spec: CohortSpec) -> dict[str, int]:
+    return {"required": required_rows(spec.gates.membership_limit), "n_ref": spec.privacy.n_ref}
+
+
+def _membership_line(spec: CohortSpec) -> str:
+    rows = _membership_rows(spec)
+    return (
+        f"membership can be confirmed only with about {rows['required']} rows a side at limit "
+        f"{spec.gates.membership_limit} (n_ref here: {rows['n_ref']})"
     )
