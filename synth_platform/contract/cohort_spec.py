@@ -18,6 +18,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import ErrorDetails
 
 from synth_platform.contract.names import forbidden_term
 from synth_platform.contract.options import G0AOptions, G0Options, GateOptions, Share, Strict
@@ -313,8 +314,12 @@ def load_cohort_spec(path: Path) -> CohortSpec:
     try:
         return CohortSpec.model_validate(document)
     except ValidationError as error:
-        lines = [f"  {'.'.join(map(str, e['loc'])) or '(whole file)'}: {e['msg']}" for e in error.errors()]
+        lines = [f"  {'.'.join(map(str, e['loc'])) or '(whole file)'}: {_message(e)}" for e in error.errors()]
         raise CohortSpecError(f"{path}: {len(lines)} field(s) to correct\n" + "\n".join(lines)) from error
+
+
+def _message(error: ErrorDetails) -> str:
+    return error["msg"].removeprefix("Value error, ")
 
 
 def _read_panel(spec_path: Path, modality: str, name: str) -> list[str]:

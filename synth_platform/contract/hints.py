@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from synth_platform.contract.codes import Rejection, RejectionCode
 from synth_platform.contract.cohort_spec import CohortSpec, TableName
 from synth_platform.contract.rules import KEY_RULE, ValueRule, value_rules
-from synth_platform.contract.tables import MATRICES, CohortTables
+from synth_platform.contract.tables import MATRICES, REFERENCE_BATCH, SYNTHETIC_SPLIT, CohortTables
 
 _TYPES = {"real": "a number", "integer": "a whole number", "text": "text"}
 _FIXED: Mapping[RejectionCode, str] = {
@@ -21,10 +22,13 @@ _FIXED: Mapping[RejectionCode, str] = {
 def hint(rejection: Rejection, tables: CohortTables, spec: CohortSpec) -> str:
     """The rule behind one finding of `validate(tables, spec)`, or what to do about it, in one line.
 
-    Only names, rules and bounds that cohort.yaml registers, and the type a column is stored as.
+    Only names, rules and bounds that cohort.yaml registers, and the type a column is stored as; of the manifest's
+    values, those that a steward's rows may have.
     """
     code, table, column = rejection.code, rejection.table, rejection.column
     rule = {"row_key": KEY_RULE, **value_rules(spec, table)}.get(column or "")
+    if rule is not None and table == "manifest":
+        rule = replace(rule, values=tuple(v for v in rule.values if v not in (SYNTHETIC_SPLIT, REFERENCE_BATCH)))
     if code in _FIXED:
         return _FIXED[code]
     if code in ("FORBIDDEN_FIELD", "UNKNOWN_FIELD", "FEATURE_SET"):
@@ -33,7 +37,7 @@ def hint(rejection: Rejection, tables: CohortTables, spec: CohortSpec) -> str:
         return f"the keys of {table} and of the manifest (modality_mask) must name the same patients"
     if code == "DTYPE" and rule is not None and column is not None:
         return _types(rule, type(tables.frame(table).schema[column]).__name__)
-    if rule is KEY_RULE:
+    if column == "row_key":
         return "every row needs a key"
     return f"{rule}" + ("; a missing value is an empty cell" if code == "NON_FINITE" and rule and rule.nullable else "")
 

@@ -34,6 +34,7 @@ CASES = [
     ("RANGE", lambda t: with_clinical(t, pl.Series("marker", [2e3 + 1, 0, 0, 0, 0, 0.0])), "[0, 2000] or null"),
     ("CATEGORY", lambda t: with_clinical(t, pl.Series("subtype", [SECRET, *"AABBC"])), "A | B | C"),
     ("CATEGORY", lambda t: with_clinical(t, pl.Series("died", [7, 1, 1, 1, 1, 1])), "[0, 1] whole"),
+    ("CATEGORY", lambda t: with_manifest(t, pl.lit(SECRET).alias("batch_id")), "B-01 | B-02"),
     ("MISSING", lambda t: with_clinical(t, pl.Series("died", [None, 1, 1, 1, 1, 1])), "[0, 1] whole"),
     ("MISSING", lambda t: with_clinical(t, first(t, None)), "every row needs a key"),
     (
@@ -97,6 +98,7 @@ def test_a_finding_says_the_rule_and_no_cell(code, damage, words, tables, spec) 
     broken = damage(tables)
     hints = {r.code: hint(r, broken, spec) for r in validate(broken, spec).rejections}
     assert words in hints[code]
+    assert "REFERENCE" not in hints[code]
     assert not any(SECRET in text or "P-000" in text or "None" in text for text in hints.values())
 
 
