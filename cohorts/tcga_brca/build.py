@@ -88,7 +88,7 @@ def build(wheel: Path, out: Path) -> None:
 
 
 def roster(clinical: pl.DataFrame, pam50: pl.DataFrame) -> pl.DataFrame:
-    """One row per patient in token order, with batch, split, label, outcome, age and stage."""
+    """One row per patient in the order of a hash, with batch, split, label, outcome, age and stage."""
     dead = pl.col("vital_status") == "Dead"
     patients = clinical.join(pam50, on="patient", how="left").select(
         "patient",
@@ -105,15 +105,17 @@ def roster(clinical: pl.DataFrame, pam50: pl.DataFrame) -> pl.DataFrame:
         pl.col("age_at_index").cast(pl.Int64).alias("age"),
         pl.col("ajcc_pathologic_stage").str.extract(r"^Stage (IV|I{1,3})[ABC]?$").alias("stage"),
     )
-    patients = patients.sort(pl.col("patient").map_elements(_digest, return_dtype=pl.String)).with_columns(
-        pl.format("P-{}", pl.int_range(1, pl.len() + 1).cast(pl.String).str.zfill(6)).alias("row_key")
-    )
+    patients = patients.sort(pl.col("patient").map_elements(_digest, return_dtype=pl.String))
     sites = sorted(set(patients["site"]), key=_digest)
     batches = {site: f"B-{number:02d}" for number, site in enumerate(sites, start=1)}
-    return patients.with_columns(
+    patients = patients.with_columns(
         pl.col("site").replace_strict(batches).alias("batch_id"),
         pl.col("site").replace_strict(assign_arms(patients)).alias("split"),
     )
+    # Public tokens are numbered by themselves, as the `tables` reader does it: they tell no count of the other arms.
+    kind = pl.when(pl.col("split") == "public").then(pl.lit("R")).otherwise(pl.lit("P"))
+    number = pl.int_range(1, pl.len() + 1).over(kind).cast(pl.String).str.zfill(6)
+    return patients.with_columns(pl.format("{}-{}", kind, number).alias("row_key"))
 
 
 def assign_arms(patients: pl.DataFrame) -> dict[str, str]:
