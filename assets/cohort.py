@@ -12,10 +12,13 @@ from checks.specs import check_spec
 from resources.cohorts import CohortRegistry
 from resources.home import HomeResource
 from resources.private import close, fingerprint_key
+from synth_platform.contract.cohort_spec import CohortSpecError
 from synth_platform.contract.features import feature_manifest
 from synth_platform.contract.tables import of_split
 from synth_platform.contract.validate import rejections_frame, select_registered, validate
+from synth_platform.privacy.private_errors import quiet_errors
 from synth_platform.sources.read import read_cohort
+from synth_platform.sources.tables import SourceError
 
 REJECTIONS = dg.AssetKey(["cohort", "rejections"])
 FEATURES = dg.AssetKey(["cohort", "features"])
@@ -53,7 +56,9 @@ def _out(key: dg.AssetKey, description: str) -> dg.AssetOut:
 def cohort(context: dg.AssetExecutionContext, registry: CohortRegistry, home: HomeResource):
     """Read and validate one cohort; a rejected one materialises its rejections and nothing else."""
     spec = registry.spec(context.partition_key)
-    report = validate(select_registered(read_cohort(spec, registry.folder(spec.name)), spec), spec)
+    folder = registry.folder(spec.name)
+    with quiet_errors("reading the cohort", readable=(SourceError, CohortSpecError)):
+        report = validate(select_registered(read_cohort(spec, folder), spec), spec)
     findings = sorted({f"{r.code} {r.table}{'.' + r.column if r.column else ''}" for r in report.rejections})
     yield dg.MaterializeResult(
         asset_key=REJECTIONS,
@@ -97,9 +102,11 @@ def cohort(context: dg.AssetExecutionContext, registry: CohortRegistry, home: Ho
     private = of_split(report.accepted, "train", "holdout", "test")
     keys_only = {name: private.manifest.select("row_key") for name in TABLES}  # a modality the cohort does not have
     for name, frame in (keys_only | dict(private)).items():
+        with quiet_errors(f"describing table {name}"):
+            described = describe_table(frame, spec, name)
         yield dg.MaterializeResult(
             asset_key=PRIVATE[name],
             value=close(frame, fingerprint_key(home)),
             metadata=private_table_metadata(frame),
-            check_results=schema(PRIVATE[name], describe_table(frame, spec, name)),
+            check_results=schema(PRIVATE[name], described),
         )

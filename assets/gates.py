@@ -16,6 +16,7 @@ from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS, Generat
 from synth_platform.evaluation.gates import GATES, Gate
 from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.rows import EncodedRows
+from synth_platform.privacy.private_errors import quiet_errors
 
 
 def gate_asset(code: GeneratorCode, gate: Gate) -> dg.AssetsDefinition:
@@ -47,7 +48,9 @@ def gate_asset(code: GeneratorCode, gate: Gate) -> dg.AssetsDefinition:
         corrected: EncodedRows,
         tables: pl.DataFrame,
     ):
-        judged = gate.judge(registry.spec(cohort_of(context)), reference, corrected, tables)
+        spec = registry.spec(cohort_of(context))
+        with quiet_errors(gate.name):
+            judged = gate.judge(spec, reference, corrected, tables)
         return dg.MaterializeResult(
             value=judged,
             metadata={"status": judged["status"], "private_access": "gate, restricted zone"},

@@ -21,6 +21,7 @@ from synth_platform.normalize.batch import BatchCorrection
 from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.replicates import draw_replicates
 from synth_platform.normalize.rows import EncodedRows
+from synth_platform.privacy.private_errors import quiet_errors
 
 
 def partitions_of(code: GeneratorCode) -> dg.PartitionsDefinition[Any]:
@@ -92,12 +93,9 @@ def control_checkpoint_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         corrected: EncodedRows,
     ):
         spec = registry.spec(cohort_of(context))
-        state = fit_control(
-            code,
-            reference=reference,
-            train=corrected.where_split("train"),
-            fresh=fresh_rows(spec, reference, correction),
-        )
+        fresh = fresh_rows(spec, reference, correction)
+        with quiet_errors(code):
+            state = fit_control(code, reference=reference, train=corrected.where_split("train"), fresh=fresh)
         return dg.MaterializeResult(
             value=state,
             metadata={"ledger_entries": [], "unledgered_accesses": list(state.unledgered)},

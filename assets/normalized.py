@@ -12,6 +12,7 @@ from resources.private import stored_rows
 from synth_platform.normalize.closed import encode_closed
 from synth_platform.normalize.real_arm import correct_real_arm
 from synth_platform.normalize.reference import PublicReference
+from synth_platform.privacy.private_errors import quiet_errors
 from synth_platform.privacy.private_table import PrivateTable
 
 MATRIX = dg.AssetKey(["normalized", "matrix"])
@@ -46,7 +47,8 @@ def normalized_matrix(
     """L0 and L1 of the private rows: within-row maps on a closed table, so no ledger entry (8-1 §1.2)."""
     tables = {"manifest": manifest, "expression": expression, "methylation": methylation, "clinical": clinical}
     matrix = encode_closed(tables, reference)
-    described = describe_rows(stored_rows(matrix), reference)
+    with quiet_errors("describing the matrix"):
+        described = describe_rows(stored_rows(matrix), reference)
     return dg.MaterializeResult(
         value=matrix,
         metadata={"features": len(reference.rows.features), "private_access": "within-row maps only"},
@@ -75,7 +77,9 @@ def real_arm(
 ):
     """Batch correction fitted on the training split, for gates and controls (8-1 §1.2 L2a); never on the DP path."""
     spec = registry.spec(context.partition_key)
-    correction, corrected = correct_real_arm(matrix.open_for_gate("real arm: batch correction"), reference, spec)
+    with quiet_errors("batch correction of the real arm"):
+        correction, corrected = correct_real_arm(matrix.open_for_gate("real arm: batch correction"), reference, spec)
+        described = describe_rows(corrected, reference)
     access = {"private_access": "opened for gates, restricted zone; its result cannot be measured again"}
     yield dg.MaterializeResult(
         asset_key=CORRECTION,
@@ -89,7 +93,5 @@ def real_arm(
         asset_key=CORRECTED,
         value=corrected,
         metadata=access,
-        check_results=[
-            schema_check(describe_rows(corrected, reference), CORRECTED, home.validations(context, CORRECTED))
-        ],
+        check_results=[schema_check(described, CORRECTED, home.validations(context, CORRECTED))],
     )

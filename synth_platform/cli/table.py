@@ -81,7 +81,8 @@ def _membership(decision: Document) -> Text:
     gate = decision["membership"]
     strongest = max(gate["attacks"].values(), key=lambda attack: attack["upper"])
     verdict = gate["status"].removeprefix("PASS_").lower()
-    return Text(f"{strongest['auroc']:.3f} ({strongest['upper']:.3f}) {verdict}", style=_style(gate["status"]))
+    few = f" {gate['rows']} of {gate['required_rows']}" if gate["rows"] < gate["required_rows"] else ""
+    return Text(f"{strongest['auroc']:.3f} ({strongest['upper']:.3f}) {verdict}{few}", style=_style(gate["status"]))
 
 
 def _ledger(decision: Document) -> Text:

@@ -101,8 +101,8 @@ def test_no_value_is_shown(tmp_path: Path) -> None:
 
 
 def test_two_private_tables_leave_the_same_validation(tmp_path: Path) -> None:
-    """Claim: nothing stored depends on extremes within their bounds, not even a hash that confirms a guess of them; what
-    is stored is each claim, its expectation and whether it holds."""
+    """Claim: nothing stored depends on extremes within their bounds, not even a hash that confirms a guess of them;
+    what is stored is each claim, its expectation and whether it holds."""
     for home, maximum in (("one", SECRET), ("other", 61.5)):
         checked(described(("age", "Int64", 0, 0, 18.0, maximum)), tmp_path / home)
     for name in ("validation.json", "validation.html"):
