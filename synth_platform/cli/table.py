@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-ONE_TABLE = 165
+ONE_TABLE = 178
 CAPTION = (
     "P/S: preservation and skill; P ?: the real arm itself shows no signal. DCR: copies, π̂, r̂. MIA: AUROC (bound)."
 )
