@@ -9,9 +9,9 @@ from checks.schema import schema_check, schema_check_spec
 from resources.cohorts import CohortRegistry
 from resources.home import HomeResource
 from resources.ledger import LedgerResource
-from resources.plan import require_room, unpaid_queries
 from synth_platform.contract.cohort_spec import DP_GENERATORS, GeneratorCode
 from synth_platform.generators.build import make_generator
+from synth_platform.generators.plan import require_affordable
 from synth_platform.generators.protocol import Measured
 from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.select import select_split
@@ -46,8 +46,7 @@ def statistics_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         curator = ledger.curator(spec, run_id=context.run.run_id)
         training = matrix.transform(select_split("train"))
         generator = make_generator(code, reference, spec, spec.plan(plan_of(context)))
-        book = ledger.ledger()
-        require_room(book, spec.privacy.domain, unpaid_queries(generator, training, curator, book))
+        require_affordable(generator, training, curator, ledger.ledger(), spec.privacy.domain)
         releases = generator.measure(lambda query: training.measure(query, curator))
         measured = Measured(releases, unledgered(training.accesses))
         for note in curator.notes:

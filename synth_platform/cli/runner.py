@@ -28,7 +28,6 @@ class Outcome:
     """How one job went: the failed step's message, or None."""
 
     partition: str
-    seconds: float
     assets: int
     failure: str | None
 
@@ -37,7 +36,6 @@ class Runner:
     """Materialises cohorts in this process against the home's own Dagster instance, as the UI's buttons would."""
 
     def __init__(self, home: SynthHome, console: Console) -> None:
-        self._home = home.prepare()
         self._console = console
         self._instance = home.instance()
         self._definitions = build_definitions()
@@ -96,7 +94,7 @@ class Runner:
             run_id=run_id,
             raise_on_error=False,
         )
-        return Outcome(partition, time.monotonic() - started, done, None if result.success else _failure(result))
+        return Outcome(partition, done, None if result.success else _failure(result))
 
 
 def _message(error: SerializableErrorInfo | None) -> str:

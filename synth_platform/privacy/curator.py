@@ -75,7 +75,7 @@ class Curator:
             "input": table.fingerprint,
             "code": query.code,
             "mechanism": "gaussian_sum",
-            "event": event_to_json(_event(query)),
+            "event": event_to_json(event_of(query)),
             "sensitivity": float(query.sensitivity),
             "sigma": float(query.sigma),
             "dimension": query.dimension,
@@ -96,7 +96,7 @@ class Curator:
                 domain=self._domain,
                 cohort=self._cohort,
                 code=query.code,
-                event=_event(query),
+                event=event_of(query),
                 sensitivity=float(query.sensitivity),
                 scale=float(query.sigma),
                 noise_source=self._noise.source,
@@ -131,7 +131,8 @@ class Curator:
         log.warning(note)
 
 
-def _event(query: StatisticQuery[T]) -> dp_accounting.DpEvent:
+def event_of(query: StatisticQuery[T]) -> dp_accounting.DpEvent:
+    """The mechanism event that answering a query costs."""
     return dp_accounting.GaussianDpEvent(float(query.sigma) / float(query.sensitivity))
 
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from dp_accounting import DpEvent
 from sqlalchemy import Connection, make_url, select
 from sqlalchemy.exc import DatabaseError
 
@@ -120,19 +121,17 @@ class Ledger:
                 if entry.input_fingerprint == request.input_fingerprint and entry.domain != request.domain:
                     raise RowsOfOtherDomain(asked=request.domain, domain=entry.domain, cohort=entry.cohort)
             spent = [entry.event for entry in entries if entry.domain == request.domain]
-            total = epsilon_rdp([*spent, request.event], budget.delta)
-            if exceeds(total, budget.epsilon):
-                raise BudgetExceeded(
-                    domain=request.domain,
-                    cap=budget.epsilon,
-                    delta=budget.delta,
-                    spent=epsilon_rdp(spent, budget.delta),
-                    asked=epsilon_rdp([request.event], budget.delta),
-                    total=total,
-                )
+            _refuse_past_cap(budget, spent, [request.event])
             entry_id = f"{request.code}-{secrets.token_hex(6)}"
             row = _append(connection, rows, {"state": "reserved", "entry_id": entry_id, **request.columns()})
         return LedgerEntry.from_rows(row, None)
+
+    def require_room(self, domain: str, events: Sequence[DpEvent]) -> None:
+        """Raise what `reserve` would where `events` together take `domain` past its cap; nothing is charged."""
+        rows = self._sound()
+        spent = [entry.event for entry in _entries(rows) if entry.domain == domain]
+        if events:
+            _refuse_past_cap(_require_budget(rows, domain), spent, events)
 
     def commit(self, entry_id: str, artefact_fingerprint: str) -> LedgerEntry:
         """Record what came of a reservation; the same fingerprint again does nothing.
@@ -313,6 +312,19 @@ def _entries(rows: Iterable[Row]) -> list[LedgerEntry]:
 def _budget(rows: Iterable[Row], domain: str) -> Budget | None:
     caps = [row for row in rows if row["state"] == "budget" and row["domain"] == domain]
     return Budget(domain, caps[-1]["epsilon"], caps[-1]["delta"]) if caps else None
+
+
+def _refuse_past_cap(budget: Budget, spent: Sequence[DpEvent], asked: Sequence[DpEvent]) -> None:
+    total = epsilon_rdp([*spent, *asked], budget.delta)
+    if exceeds(total, budget.epsilon):
+        raise BudgetExceeded(
+            domain=budget.domain,
+            cap=budget.epsilon,
+            delta=budget.delta,
+            spent=epsilon_rdp(spent, budget.delta),
+            asked=epsilon_rdp(asked, budget.delta),
+            total=total,
+        )
 
 
 def _require_budget(rows: Iterable[Row], domain: str) -> Budget:
