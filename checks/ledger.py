@@ -1,9 +1,8 @@
 """Reconciling the event log with the ledger: Dagster's metadata is never the authority on what was spent."""
 
-import warnings
-
 import dagster as dg
 
+from checks.specs import partitioned_checks
 from resources.evaluations import latest_metadata
 from resources.ledger import LedgerResource
 from synth_platform.contract.cohort_spec import DP_GENERATORS
@@ -12,8 +11,7 @@ from synth_platform.contract.cohort_spec import DP_GENERATORS
 def reconciliation_check(code: str, partitions: dg.PartitionsDefinition[str]) -> dg.AssetChecksDefinition:
     """`statistics/<code>` names exactly entries that the ledger holds, committed, under this cohort."""
     asset = dg.AssetKey(["statistics", code])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.PreviewWarning)
+    with partitioned_checks():
 
         @dg.asset_check(
             asset=asset,

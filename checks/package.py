@@ -1,9 +1,8 @@
 """A published package is looked at again: its files against their checksums, its decision against the standing one."""
 
-import warnings
-
 import dagster as dg
 
+from checks.specs import partitioned_checks
 from resources.artefacts import read_artefact
 from resources.cohorts import CohortRegistry
 from resources.evaluations import latest_metadata
@@ -17,8 +16,7 @@ from synth_platform.release.standing import standing_fault
 def package_check(code: str, partitions: dg.PartitionsDefinition[str]) -> dg.AssetChecksDefinition:
     """`<code>/release`: the package that was published is still what was published, and still may be."""
     asset = dg.AssetKey([code, "release"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.PreviewWarning)
+    with partitioned_checks():
 
         @dg.asset_check(
             asset=asset,
