@@ -19,23 +19,15 @@ from pathlib import Path
 
 import numpy as np
 
-from synth_platform.contract.cohort_spec import CohortSpec, EndpointName, GeneratorCode, Plan, load_cohort_spec
-from synth_platform.contract.tables import CohortTables, from_wide, split_public
+from synth_platform.contract.cohort_spec import EndpointName, GeneratorCode, Plan, load_cohort_spec
 from synth_platform.contract.validate import select_registered, validate
 from synth_platform.evaluation.utility import score_table
-from synth_platform.generators import registry
-from synth_platform.generators.build import make_generator
 from synth_platform.generators.controls import fit_control
-from synth_platform.generators.protocol import Ask, GeneratorState
-from synth_platform.normalize.batch import BatchCorrection
-from synth_platform.normalize.real_arm import correct_real_arm
-from synth_platform.normalize.reference import PublicReference, build_reference
+from synth_platform.generators.protocol import GeneratorState
 from synth_platform.normalize.rows import EncodedRows
-from synth_platform.privacy.mechanisms import gaussian_sum
-from synth_platform.privacy.noise import SeededNoise
-from synth_platform.privacy.statistics import StatisticQuery, StatisticRelease
 from synth_platform.sources.read import read_cohort
 from synth_platform.sources.virtual import draw_fresh
+from synth_platform.trials.stage import Stage, fit_trial, make_stage, trial_table
 
 COHORTS = Path(__file__).resolve().parents[1] / "cohorts"
 ENDPOINTS: tuple[EndpointName, ...] = ("c_index", "macro_f1", "auroc", "spearman")
@@ -50,98 +42,56 @@ Scores = dict[EndpointName, float]
 
 @dataclass(frozen=True)
 class Bench:
-    """One cohort ready to be judged on: public reference, uncorrected and corrected private rows, TRTR."""
+    """One cohort ready to be judged on."""
 
-    spec: CohortSpec
-    reference: PublicReference
-    train: EncodedRows
-    corrected_train: EncodedRows
-    test: EncodedRows
-    correction: BatchCorrection
+    stage: Stage
 
     @property
     def classes(self) -> int:
-        return len(self.reference.labels)
+        return len(self.stage.reference.labels)
 
     def scores(self, rows: EncodedRows) -> Scores:
-        values = score_table(rows, self.test, self.classes)
+        values = score_table(rows, self.stage.real.where_split("test"), self.classes)
         return {name: float("nan") if values[name] is None else float(values[name] or 0.0) for name in ENDPOINTS}
 
     def judged(self, state: GeneratorState, seed: int) -> Scores:
         """TSTR of one synthetic table, in the form it would be released in."""
-        encoder = self.reference.encoder
-        wide = encoder.decode(registry.sample(state, rows=self.spec.synthetic.rows, seed=seed))
-        return self.scores(encoder.encode(from_wide(wide, self.spec)))
+        return self.scores(trial_table(state, self.stage.spec, self.stage.reference, seed=seed))
 
 
-def bench(spec: CohortSpec, tables: CohortTables) -> Bench:
-    public, private = split_public(tables, spec)
-    reference = build_reference(public, spec)
-    rows = reference.encoder.encode(private)
-    correction, corrected = correct_real_arm(rows, reference, spec)
-    return Bench(
-        spec=spec,
-        reference=reference,
-        train=rows.where_split("train"),
-        corrected_train=corrected.where_split("train"),
-        test=corrected.where_split("test"),
-        correction=correction,
-    )
-
-
-def virtual_bench(world: int, shift: float, **changes: object) -> Bench:
+def virtual_bench(world: int, shift: float) -> Bench:
     spec = load_cohort_spec(COHORTS / "virtual" / "cohort.yaml")
     options = spec.source.options | {"world_seed": world, "row_seed": 0, "public_shift": shift}
-    spec = spec.model_copy(update={"source": spec.source.model_copy(update={"options": options}), **changes})
-    return bench(spec, read_cohort(spec, COHORTS / "virtual"))
+    spec = spec.model_copy(update={"source": spec.source.model_copy(update={"options": options})})
+    return Bench(make_stage(spec, read_cohort(spec, COHORTS / "virtual")))
 
 
-def tcga_bench(**changes: object) -> Bench:
+def tcga_bench() -> Bench:
     folder = COHORTS / "tcga_brca"
-    spec = load_cohort_spec(folder / "cohort.yaml").model_copy(update=changes)
-    return bench(spec, validate(select_registered(read_cohort(spec, folder), spec), spec).accepted)
-
-
-def seeded_ask(private: EncodedRows, seed: int) -> Ask:
-    """Answers through the real mechanism, without a ledger and with noise that can be repeated."""
-    noise = SeededNoise(seed)
-
-    def ask(query: StatisticQuery[EncodedRows]) -> StatisticRelease:
-        values, step = gaussian_sum(
-            query.contribution(private), sensitivity=query.sensitivity, sigma=query.sigma, noise=noise
-        )
-        return StatisticRelease(
-            code=query.code,
-            values=values,
-            sensitivity=query.sensitivity,
-            sigma=query.sigma,
-            granularity=step,
-            source=noise.source,
-            entry_id="benchmark",
-            fingerprint="",
-        )
-
-    return ask
+    spec = load_cohort_spec(folder / "cohort.yaml")
+    return Bench(make_stage(spec, validate(select_registered(read_cohort(spec, folder), spec), spec).accepted))
 
 
 def fitted(b: Bench, code: GeneratorCode, epsilon: float, noise_seed: int) -> GeneratorState:
-    generator = make_generator(code, b.reference, b.spec, Plan(epsilon=epsilon, delta=b.spec.privacy.budget.delta))
-    return generator.fit(generator.measure(seeded_ask(b.train, noise_seed)))
+    spec = b.stage.spec
+    plan = Plan(epsilon=epsilon, delta=spec.privacy.budget.delta)
+    return fit_trial(code, spec, b.stage.reference, plan, b.stage.rows.where_split("train"), seed=noise_seed)
 
 
 def preservations(
     b: Bench, states: Iterable[GeneratorState], seeds: Iterable[int] = SAMPLING_SEEDS
 ) -> Iterator[Scores]:
-    real = b.scores(b.corrected_train)
+    real = b.scores(b.stage.real.where_split("train"))
     for state, seed in itertools.product(states, seeds):
         table = b.judged(state, seed)
         yield {name: table[name] / real[name] for name in ENDPOINTS}
 
 
 def oracle(b: Bench) -> GeneratorState:
-    rows = b.spec.synthetic.rows * len(SAMPLING_SEEDS)
-    fresh = b.correction.apply(b.reference.encoder.encode(draw_fresh(b.spec, rows, 1)))
-    return fit_control("S_ORACLE", reference=b.reference, fresh=fresh)
+    stage = b.stage
+    drawn = draw_fresh(stage.spec, stage.spec.synthetic.rows * len(SAMPLING_SEEDS), 1)
+    fresh = stage.correction.apply(stage.reference.encoder.encode(drawn))
+    return fit_control("S_ORACLE", reference=stage.reference, fresh=fresh)
 
 
 def rows_of(b: Bench, epsilons: Iterable[float], draws: range) -> Iterator[tuple[str, list[Scores]]]:
@@ -151,8 +101,8 @@ def rows_of(b: Bench, epsilons: Iterable[float], draws: range) -> Iterator[tuple
     for code, epsilon in plans:
         states = [fitted(b, code, epsilon, draw) for draw in draws]
         yield f"`{code}` ε={epsilon:g}", list(preservations(b, states))
-    yield "`S_PUBLIC`", list(preservations(b, [fit_control("S_PUBLIC", reference=b.reference)], PUBLIC_SEEDS))
-    if b.spec.source.reader == "virtual":
+    yield "`S_PUBLIC`", list(preservations(b, [fit_control("S_PUBLIC", reference=b.stage.reference)], PUBLIC_SEEDS))
+    if b.stage.spec.source.reader == "virtual":
         yield "`S_ORACLE`", list(preservations(b, [oracle(b)]))
 
 
@@ -174,7 +124,7 @@ def virtual_table(worlds: Iterable[int], epsilons: Iterable[float]) -> str:
 
 def tcga_table(epsilons: Iterable[float], draws: int) -> str:
     b = tcga_bench()
-    real = b.scores(b.corrected_train)
+    real = b.scores(b.stage.real.where_split("train"))
     lines = ["| TCGA-BRCA, P: C-index / macro-F1 / AUROC / Spearman | mean |", "|---|---|"]
     lines.append("| TRTR itself | " + " / ".join(f"{real[name]:.3f}" for name in ENDPOINTS) + " |")
     lines += [f"| {name} | {cell(scores)} |" for name, scores in rows_of(b, epsilons, range(draws))]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 Shares = TypeVar("Shares", bound=tuple[float, ...])
+AttackCode = Literal["A1", "A2", "A3"]
 
 
 def _whole(shares: Shares) -> Shares:
@@ -58,11 +59,33 @@ class G0AOptions(Strict):
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.05
 
 
+def _each_once(attacks: tuple[AttackCode, ...]) -> tuple[AttackCode, ...]:
+    if not attacks or len(set(attacks)) != len(attacks):
+        raise ValueError("attacks: at least one, and each once")
+    return attacks
+
+
 class GateOptions(Strict):
-    """Frozen tolerances of the gates (8-1 §3.4). The membership limit is an AUROC, of which 1/2 is chance."""
+    """Frozen tolerances and designs of the gates (8-1 §3.3, §3.4). All are fixed before a synthetic table is seen.
+
+    membership_limit:  an AUROC, of which 1/2 is chance.
+    attacks:           the membership attacks; their number is the Bonferroni count.
+    power_floor:       a gate that a fresh draw of the truth passes less often than this says so.
+    power_draws:       fresh draws by which the power of the gates is measured.
+    membership_design: `direct` attacks the released table; `half_split` judges by `repetitions` audit trainings on
+                       random halves as well, for cohorts with too few rows to confirm anything directly.
+    utility_design:    `holdout` judges on the test split, `cross_fit` on every private row by `folds` of whole batches.
+    """
 
     train_closer_tolerance: PositiveFloat = 0.115
     excess_tolerance: PositiveFloat = 0.035
     membership_limit: Annotated[float, Field(gt=0.5, le=1)] = 0.55
+    attacks: Annotated[tuple[AttackCode, ...], AfterValidator(_each_once)] = ("A1", "A2", "A3")
     neighbours: PositiveInt = 5
     groups: PositiveInt = 20
+    power_floor: Share = 0.8
+    power_draws: Annotated[int, Field(ge=8)] = 32
+    membership_design: Literal["direct", "half_split"] = "direct"
+    repetitions: Annotated[int, Field(ge=8)] = 32
+    utility_design: Literal["holdout", "cross_fit"] = "holdout"
+    folds: Annotated[int, Field(ge=2)] = 5

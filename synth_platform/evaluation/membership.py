@@ -9,20 +9,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from synth_platform.contract.options import GateOptions
-from synth_platform.evaluation.distances import matched, nearest_distances
+from synth_platform.contract.options import AttackCode, GateOptions
+from synth_platform.evaluation.attacks import attack_scores
+from synth_platform.evaluation.distances import matched
 from synth_platform.evaluation.evidence import Evidence, rounded
 from synth_platform.evaluation.statistics import delong, normal_quantile, six
 from synth_platform.normalize.rows import EncodedRows, FloatArray
 
-AttackName = Literal["A1", "A2"]
 MembershipStatus = Literal["PASS_CONFIRMED", "PASS_POINT", "FAIL"]
 
 FAMILY_ERROR = 0.05
 LOW_FALSE_POSITIVE_RATE = 0.01
 _MATCH_SEED = 8_135
-# Distances are rounded to six decimals; the logarithm of a copy's distance is taken at that resolution.
-_SMALLEST_DISTANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class MembershipVerdict:
     is 1/2 with 90 % power; with fewer, PASS_POINT says more about the audit than about the table.
     """
 
-    attacks: Mapping[AttackName, AttackVerdict]
+    attacks: Mapping[AttackCode, AttackVerdict]
     rows: int
     required_rows: int
     status: MembershipStatus
@@ -57,21 +55,6 @@ class MembershipVerdict:
             "required_rows": self.required_rows,
             "status": self.status,
         }
-
-
-def attack_scores(
-    rows: FloatArray, synthetic: FloatArray, public: FloatArray, neighbours: int
-) -> dict[AttackName, FloatArray]:
-    """Both attack scores of each row, [n] each, rounded to six decimals; larger = more likely a member.
-
-    A1 = -(distance to the nearest synthetic row); A2 = log d_k(public) - log d_k(synthetic) with k = `neighbours`.
-    """
-    to_synthetic = nearest_distances(rows, synthetic, neighbours)
-    to_public = nearest_distances(rows, public, neighbours)[:, -1]
-    density = np.log(np.maximum(to_public, _SMALLEST_DISTANCE)) - np.log(
-        np.maximum(to_synthetic[:, -1], _SMALLEST_DISTANCE)
-    )
-    return {"A1": -to_synthetic[:, 0], "A2": np.round(density, 6)}
 
 
 def required_rows(limit: float, attacks: int = 2, power: float = 0.9) -> int:
@@ -102,10 +85,10 @@ def membership_gate(
     members_x, nonmembers_x = matched(train.x, nonmembers.x, _MATCH_SEED)
     if len(members_x) < 2:
         raise ValueError("the membership gate needs at least two training rows and two non-members")
-    inside = attack_scores(members_x, synthetic.x, public.x, options.neighbours)
-    outside = attack_scores(nonmembers_x, synthetic.x, public.x, options.neighbours)
+    inside = attack_scores(members_x, synthetic.x, public.x, neighbours=options.neighbours, attacks=options.attacks)
+    outside = attack_scores(nonmembers_x, synthetic.x, public.x, neighbours=options.neighbours, attacks=options.attacks)
     quantile = normal_quantile(1 - FAMILY_ERROR / len(inside))
-    attacks: dict[AttackName, AttackVerdict] = {}
+    attacks: dict[AttackCode, AttackVerdict] = {}
     for name in inside:
         auroc, error = delong(inside[name], outside[name])
         attacks[name] = AttackVerdict(

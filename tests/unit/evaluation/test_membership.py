@@ -11,7 +11,8 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from synth_platform.contract.options import GateOptions
-from synth_platform.evaluation.membership import attack_scores, membership_gate, required_rows, tpr_at
+from synth_platform.evaluation.attacks import attack_scores
+from synth_platform.evaluation.membership import membership_gate, required_rows, tpr_at
 from synth_platform.normalize.rows import EncodedRows
 
 OPTIONS = GateOptions()
@@ -32,7 +33,7 @@ def gaussian(n: int, seed: int, p: int = 5) -> np.ndarray:
 
 def test_scores_equal_their_formulas() -> None:
     x, synthetic, public = gaussian(40, 1), gaussian(60, 2), gaussian(70, 3)
-    scores = attack_scores(x, synthetic, public, 5)
+    scores = attack_scores(x, synthetic, public, neighbours=5, attacks=("A1", "A2"))
     to_synthetic, to_public = np.sort(cdist(x, synthetic)), np.sort(cdist(x, public))
     np.testing.assert_allclose(scores["A1"], -to_synthetic[:, 0], atol=1e-6)
     np.testing.assert_allclose(scores["A2"], np.log(to_public[:, 4]) - np.log(to_synthetic[:, 4]), atol=1e-5)
