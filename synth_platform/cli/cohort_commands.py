@@ -184,7 +184,8 @@ def _ask_nothing(_: StatisticQuery[EncodedRows]) -> NoReturn:
 
 
 def _membership_rows(spec: CohortSpec) -> dict[str, int]:
-    return {"required": required_rows(spec.gates.membership_limit), "n_ref": spec.privacy.n_ref}
+    required = required_rows(spec.gates.membership_limit, attacks=len(spec.gates.attacks))
+    return {"required": required, "n_ref": spec.privacy.n_ref}
 
 
 def _membership_line(spec: CohortSpec) -> str:

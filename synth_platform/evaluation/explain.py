@@ -44,8 +44,9 @@ def explain_membership(judged: Document) -> tuple[str, ...]:
     limit = six(judged["evidence"]["membership_limit"])
     reasons = []
     for name, attack in judged["summary"]["attacks"].items():
+        unsure = ", by its point estimate; its interval holds the limit" if attack["finding"] == "UNDECIDED" else ""
         if six(attack["auroc"]) > limit:
-            reasons.append(f"attack {name} tells training rows from fresh ones")
+            reasons.append(f"attack {name} tells training rows from fresh ones{unsure}")
         elif six(attack["upper"]) > limit:
-            reasons.append(f"attack {name} is below the limit, but its upper bound is not")
+            reasons.append(f"attack {name} is below the limit, but its upper bound is not: too few rows to decide")
     return tuple(reasons)

@@ -1,4 +1,4 @@
-"""The membership gate: can two named attacks tell training rows from fresh ones by the synthetic table? (8-1 §3.4)."""
+"""The membership gate: can named attacks tell training rows from fresh ones by the synthetic table? (8-1 §3.4)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from synth_platform.contract.options import AttackCode, GateOptions
 from synth_platform.evaluation.attacks import attack_scores
 from synth_platform.evaluation.distances import matched
 from synth_platform.evaluation.evidence import Evidence, rounded
-from synth_platform.evaluation.statistics import delong, normal_quantile, six
+from synth_platform.evaluation.statistics import delong, normal_probability, normal_quantile, six
 from synth_platform.normalize.rows import EncodedRows, FloatArray
 
 MembershipStatus = Literal["PASS_CONFIRMED", "PASS_POINT", "FAIL"]
+Finding = Literal["ABOVE", "BELOW", "UNDECIDED"]
 
 FAMILY_ERROR = 0.05
 LOW_FALSE_POSITIVE_RATE = 0.01
@@ -25,24 +26,32 @@ _MATCH_SEED = 8_135
 
 @dataclass(frozen=True)
 class AttackVerdict:
-    """One attack: AUROC, its Bonferroni one-sided upper bound, DeLong standard error, TPR where FPR is at most 1 %."""
+    """One attack: AUROC between its Bonferroni bounds, DeLong standard error, TPR where FPR is at most 1 %.
+
+    lower, upper: each one-sided at 5 % over the number of attacks. finding: where they lie by the limit; UNDECIDED is
+    an interval too wide to tell with these rows, whatever the point estimate suggests.
+    """
 
     auroc: float
+    lower: float
     upper: float
     standard_error: float
     tpr_at_1pct_fpr: float
+    finding: Finding
 
 
 @dataclass(frozen=True)
 class MembershipVerdict:
     """The attacks by name and the gate's status.
 
-    rows: members, and as many non-members. required_rows: how many of each would confirm a generator whose true AUROC
-    is 1/2 with 90 % power; with fewer, PASS_POINT says more about the audit than about the table.
+    rows: members, and as many non-members. power: probability, at least, that these rows confirm a table whose true
+    AUROCs are all 1/2. required_rows: how many of each side would confirm each attack on it with 90 % power; with
+    fewer, PASS_POINT says more about the audit than about the table.
     """
 
     attacks: Mapping[AttackCode, AttackVerdict]
     rows: int
+    power: float
     required_rows: int
     status: MembershipStatus
     evidence: Evidence = field(repr=False)
@@ -52,6 +61,7 @@ class MembershipVerdict:
         return {
             "attacks": {name: asdict(attack) for name, attack in self.attacks.items()},
             "rows": self.rows,
+            "power": self.power,
             "required_rows": self.required_rows,
             "status": self.status,
         }
@@ -61,6 +71,34 @@ def required_rows(limit: float, attacks: int = 2, power: float = 0.9) -> int:
     """Members (and non-members) needed to confirm AUROC <= limit where the truth is 1/2: null variance 1/(6 N)."""
     distance = normal_quantile(1 - FAMILY_ERROR / attacks) + normal_quantile(power)
     return math.ceil(distance**2 / (6 * (limit - 0.5) ** 2))
+
+
+def confirmation_power(limit: float, members: int, nonmembers: int, attacks: int) -> float:
+    """Probability, at least, that every attack is confirmed below `limit` where the truth is 1/2 for all of them.
+
+    One attack: Phi((limit - 1/2) / s - z), s^2 = (m + n + 1) / (12 m n) the null variance of an AUROC of m members and
+    n non-members, z the Bonferroni quantile. All together: 1 - A (1 - that), or 0, as nothing is assumed of their
+    dependence.
+    """
+    error = math.sqrt((members + nonmembers + 1) / (12 * members * nonmembers))
+    each = normal_probability((limit - 0.5) / error - normal_quantile(1 - FAMILY_ERROR / attacks))
+    return max(0.0, 1 - attacks * (1 - each))
+
+
+def judge_attack(members: FloatArray, nonmembers: FloatArray, options: GateOptions) -> AttackVerdict:
+    """One attack by the scores it gives members [m] and non-members [n]."""
+    auroc, error = delong(members, nonmembers)
+    margin = normal_quantile(1 - FAMILY_ERROR / len(options.attacks)) * error
+    lower, upper = round(auroc - margin, 6), round(auroc + margin, 6)
+    limit = six(options.membership_limit)
+    return AttackVerdict(
+        auroc=round(auroc, 6),
+        lower=lower,
+        upper=upper,
+        standard_error=round(error, 6),
+        tpr_at_1pct_fpr=round(tpr_at(members, nonmembers, LOW_FALSE_POSITIVE_RATE), 6),
+        finding="ABOVE" if six(lower) > limit else "BELOW" if six(upper) <= limit else "UNDECIDED",
+    )
 
 
 def tpr_at(members: FloatArray, nonmembers: FloatArray, false_positive_rate: float) -> float:
@@ -75,7 +113,7 @@ def tpr_at(members: FloatArray, nonmembers: FloatArray, false_positive_rate: flo
 def membership_gate(
     train: EncodedRows, nonmembers: EncodedRows, synthetic: EncodedRows, public: EncodedRows, options: GateOptions
 ) -> MembershipVerdict:
-    """Attack one synthetic table with A1 and A2; members are training rows, non-members of the same population.
+    """Attack one synthetic table; members are training rows, non-members fresh rows of the same population.
 
     The larger side is thinned by a public seed so that both have the same number of rows. Thresholds are compared as
     rationals at six decimals.
@@ -83,20 +121,17 @@ def membership_gate(
     Raises ValueError with fewer than two rows a side, or fewer synthetic or public rows than `options.neighbours`.
     """
     members_x, nonmembers_x = matched(train.x, nonmembers.x, _MATCH_SEED)
-    if len(members_x) < 2:
+    n = len(members_x)
+    if n < 2:
         raise ValueError("the membership gate needs at least two training rows and two non-members")
-    inside = attack_scores(members_x, synthetic.x, public.x, neighbours=options.neighbours, attacks=options.attacks)
-    outside = attack_scores(nonmembers_x, synthetic.x, public.x, neighbours=options.neighbours, attacks=options.attacks)
-    quantile = normal_quantile(1 - FAMILY_ERROR / len(inside))
-    attacks: dict[AttackCode, AttackVerdict] = {}
-    for name in inside:
-        auroc, error = delong(inside[name], outside[name])
-        attacks[name] = AttackVerdict(
-            auroc=round(auroc, 6),
-            upper=round(auroc + quantile * error, 6),
-            standard_error=round(error, 6),
-            tpr_at_1pct_fpr=round(tpr_at(inside[name], outside[name], LOW_FALSE_POSITIVE_RATE), 6),
-        )
+    scores = attack_scores(
+        np.concatenate([members_x, nonmembers_x]),
+        synthetic.x,
+        public.x,
+        neighbours=options.neighbours,
+        attacks=options.attacks,
+    )
+    attacks = {name: judge_attack(score[:n], score[n:], options) for name, score in scores.items()}
     limit = six(options.membership_limit)
     status: MembershipStatus
     if max(six(a.auroc) for a in attacks.values()) > limit:
@@ -107,14 +142,16 @@ def membership_gate(
         status = "PASS_POINT"
     return MembershipVerdict(
         attacks=attacks,
-        rows=len(members_x),
+        rows=n,
+        power=round(confirmation_power(options.membership_limit, n, n, len(attacks)), 6),
         required_rows=required_rows(options.membership_limit, attacks=len(attacks)),
         status=status,
         evidence={
             "membership_limit": options.membership_limit,
             "neighbours": options.neighbours,
             "scores": {
-                name: {"members": rounded(inside[name]), "nonmembers": rounded(outside[name])} for name in inside
+                name: {"members": rounded(score[:n]), "nonmembers": rounded(score[n:])}
+                for name, score in scores.items()
             },
         },
     )

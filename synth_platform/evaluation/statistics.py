@@ -61,6 +61,11 @@ def normal_quantile(probability: float) -> float:
     return float(norm.ppf(probability))
 
 
+def normal_probability(quantile: float) -> float:
+    """Standard normal probability of at most `quantile`."""
+    return float(norm.cdf(quantile))
+
+
 def delong(positive: FloatArray, negative: FloatArray) -> tuple[float, float]:
     """AUROC of scores of positives [m] over negatives [n], ties 1/2, and its DeLong standard error.
 

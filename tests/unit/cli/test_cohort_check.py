@@ -131,9 +131,9 @@ def test_one_public_row_is_said_in_words(make: Callable[..., Path]) -> None:
 
 
 def test_the_size_that_membership_needs_is_told(make: Callable[..., Path]) -> None:
-    """Claim: (z(1 - .05/2) + z(.9))^2 / (6 .05^2) = (1.959964 + 1.281552)^2 / .015 = 700.5 rows a side (8-1 §3.4)."""
+    """Claim: (z(1 - .05/3) + z(.9))^2 / (6 .05^2) = (2.128045 + 1.281552)^2 / .015 = 775.02 rows a side (8-1 §3.4)."""
     folder = make()
     for command in ("check", "tolerances"):
-        assert "about 701 rows a side at limit 0.55 (n_ref here: 60)" in synth("cohort", command, folder).stdout
+        assert "about 776 rows a side at limit 0.55 (n_ref here: 60)" in synth("cohort", command, folder).stdout
         document = json.loads(synth("cohort", command, folder, "--json").stdout)
-        assert document["membership_rows"] == {"required": 701, "n_ref": 60}
+        assert document["membership_rows"] == {"required": 776, "n_ref": 60}

@@ -49,7 +49,8 @@ def test_figures_equal_other_libraries_and_the_bonferroni_bound() -> None:
         side = evidence["scores"][name]
         pooled = np.r_[side["members"], side["nonmembers"]]
         assert attack.auroc == pytest.approx(roc_auc_score(truth, pooled), abs=1e-6)
-        assert attack.upper == pytest.approx(attack.auroc + norm.ppf(0.975) * attack.standard_error, abs=3e-6)
+        assert attack.upper == pytest.approx(attack.auroc + norm.ppf(1 - 0.05 / 3) * attack.standard_error, abs=3e-6)
+        assert attack.lower == pytest.approx(2 * attack.auroc - attack.upper, abs=3e-6)
         fpr, tpr, _ = roc_curve(truth, pooled, drop_intermediate=False)
         assert attack.tpr_at_1pct_fpr == pytest.approx(tpr[fpr <= 0.01].max(), abs=1e-6)
     summary = verdict.as_dict()
@@ -60,6 +61,7 @@ def test_required_rows_is_the_published_701() -> None:
     assert required_rows(0.55) == 701
     assert required_rows(0.55, attacks=1) < 701 < required_rows(0.55, attacks=4)
     assert required_rows(0.60) == 176
+    assert required_rows(0.55, attacks=3) == 776  # 775.03
 
 
 def test_tpr_counts_only_thresholds_within_the_rate() -> None:
