@@ -20,6 +20,7 @@ from sqlalchemy import Connection, make_url, select
 from sqlalchemy.exc import DatabaseError
 
 from synth_platform.privacy.accounting import Composition, compose, epsilon_rdp
+from synth_platform.privacy.database import serialised, sqlite_file
 from synth_platform.privacy.figures import exceeds
 from synth_platform.privacy.ledger_chain import ANCHOR_LOST, Head, Row, VerifyReport, head_of, row_hash, verify_chain
 from synth_platform.privacy.ledger_files import advance_anchor, locked, read_anchor, server_locked
@@ -32,7 +33,7 @@ from synth_platform.privacy.ledger_records import (
     ReserveRequest,
     RowsOfOtherDomain,
 )
-from synth_platform.privacy.ledger_schema import ROWS, LedgerError, open_engine, serialised, sqlite_file
+from synth_platform.privacy.ledger_schema import ROWS, LedgerError, open_engine
 
 __all__ = [
     "Budget",
