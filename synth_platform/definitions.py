@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 
 from assets.cohort import cohort
+from assets.cross_fit import cross_fit_assets
 from assets.decisions import decision_assets
 from assets.gates import gate_assets
 from assets.generators import generator_assets
@@ -51,6 +52,7 @@ def build_definitions(*, resources: Mapping[str, Any] | None = None) -> dg.Defin
             *statistics_assets,
             *generator_assets,
             *gate_assets,
+            *cross_fit_assets,
             *decision_assets,
             *release_assets,
         ],

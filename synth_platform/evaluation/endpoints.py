@@ -9,21 +9,27 @@ from synth_platform.normalize.rows import FloatArray, IntArray
 
 
 def c_index(risk: FloatArray, time: FloatArray, event: IntArray) -> float | None:
-    """Concordance over the pairs e_i = 1, t_i < t_j: the share with r_i > r_j, ties in risk 1/2, in O(n log^2 n).
+    """Concordance over the pairs e_i = 1, t_i < t_j: the share with r_i > r_j, ties in risk 1/2.
 
     None without a comparable pair.
     """
+    twice, pairs = concordance(risk, time, event)
+    return twice / (2.0 * pairs) if pairs else None
+
+
+def concordance(risk: FloatArray, time: FloatArray, event: IntArray) -> tuple[int, int]:
+    """(2 x concordant pairs + tied ones, comparable pairs) of the C-index, in O(n log^2 n)."""
     observed = event == 1
     pairs = len(time) - np.searchsorted(np.sort(time), time[observed], side="right")
     if pairs.sum() == 0:
-        return None
+        return 0, 0
     # Every row appears as data; events appear once more as queries, after the data of the same time, so that "later
     # data" means strictly greater time.
     times = np.concatenate([time, time[observed]])
     query = np.concatenate([np.zeros(len(time), bool), np.ones(int(observed.sum()), bool)])
     order = np.lexsort((query, times))
     rank = rankdata(np.concatenate([risk, risk[observed]]), method="dense").astype(np.int64)
-    return float(_twice_later_smaller(rank[order], query[order])) / (2.0 * float(pairs.sum()))
+    return _twice_later_smaller(rank[order], query[order]), int(pairs.sum())
 
 
 def _twice_later_smaller(rank: IntArray, query: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:

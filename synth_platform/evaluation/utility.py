@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def freeze_arm(training: EncodedRows, test: EncodedRows, classes: int) -> Arm:
     )
 
 
-def endpoint_value(name: EndpointName, arm: Arm, test: EncodedRows, keep: Mask | slice = slice(None)) -> Value:
+def endpoint_value(name: EndpointName, arm: Arm, *, test: EncodedRows, keep: Mask | slice = slice(None)) -> Value:
     """One endpoint of one arm on the test rows `keep`; None where it is not defined there."""
     classes = arm.scores.shape[1]
     label = test.label[keep]
@@ -59,7 +60,7 @@ def score_table(training: EncodedRows, test: EncodedRows, classes: int) -> dict[
     """All four endpoints of one training table on one test split, without judging: for tuning and benchmarks."""
     arm = freeze_arm(training, test, classes)
     names: tuple[EndpointName, ...] = ("c_index", "macro_f1", "auroc", "spearman")
-    return {name: endpoint_value(name, arm, test) for name in names}
+    return {name: endpoint_value(name, arm, test=test) for name in names}
 
 
 @dataclass(frozen=True)
@@ -141,12 +142,17 @@ def utility_gate(
     group = jackknife_groups(len(test), groups)
     kept = [group != g for g in range(groups)]
     verdicts = {
-        e.name: _judge_endpoint(e, real=real, synthetic=synthetic, public=reference, test=test, kept=kept)
+        e.name: judge_endpoint(
+            e,
+            value=partial(endpoint_value, e.name, test=test),
+            importance=_reference(test, classes)[None],
+            real=real,
+            synthetic=synthetic,
+            public=reference,
+            kept=kept,
+        )
         for e in endpoints
     }
-    arms = {"real": real, **{f"synthetic_{r}": arm for r, arm in enumerate(synthetic)}}
-    if reference is not None:
-        arms["public"] = reference
     return UtilityVerdict(
         status=utility_status(verdict.judged.status for verdict in verdicts.values()),
         endpoints=verdicts,
@@ -159,32 +165,44 @@ def utility_gate(
             "event": rounded(test.event),
             "time": rounded(test.time),
             "test_features": rounded(test.x),
-            "arms": {
-                name: {"scores": rounded(a.scores), "risk": rounded(a.risk), "importance": rounded(a.importance)}
-                for name, a in arms.items()
-            },
+            "arms": arms_evidence(real, synthetic, reference),
         },
     )
 
 
-def _judge_endpoint(
+def arms_evidence(real: Arm, synthetic: Sequence[Arm], public: Arm | None) -> Evidence:
+    """The frozen predictions of every arm by its name: real, synthetic_0, synthetic_1, ..., public."""
+    arms = {"real": real, **{f"synthetic_{r}": arm for r, arm in enumerate(synthetic)}}
+    if public is not None:
+        arms["public"] = public
+    return {
+        name: {"scores": rounded(a.scores), "risk": rounded(a.risk), "importance": rounded(a.importance)}
+        for name, a in arms.items()
+    }
+
+
+def judge_endpoint(
     endpoint: Endpoint,
     *,
+    value: Callable[..., Value],
+    importance: FloatArray,
     real: Arm,
     synthetic: Sequence[Arm],
     public: Arm | None,
-    test: EncodedRows,
     kept: Sequence[Mask],
 ) -> EndpointVerdict:
-    def value(arm: Arm, keep: Mask | slice = slice(None)) -> Value:
-        return endpoint_value(endpoint.name, arm, test, keep)
+    """One endpoint over all arms: the mean TSTR judged against TRTR, the minimum, the private lift.
 
+    value(arm, keep=mask): the endpoint of an arm on the held-out rows `keep`, on all of them without a mask.
+    importance [folds, p]: the reference importance of the held-out rows of every fold (one fold in the utility gate),
+    for the top-k agreement. kept: per jackknife group, the rows that stay.
+    """
     single = tuple(value(arm) for arm in synthetic)
     judged = judge(
         tstr=_mean(single),
         trtr=value(real),
-        tstr_groups=[_mean([value(arm, keep) for arm in synthetic]) for keep in kept],
-        trtr_groups=[value(real, keep) for keep in kept],
+        tstr_groups=[_mean([value(arm, keep=keep) for arm in synthetic]) for keep in kept],
+        trtr_groups=[value(real, keep=keep) for keep in kept],
         chance=endpoint.chance,
     )
     public_value = value(public) if public is not None else None
@@ -198,8 +216,15 @@ def _judge_endpoint(
     )
     if endpoint.name != "spearman":
         return verdict
-    reference = _reference(test, real.scores.shape[1])
-    shared = [top_k_jaccard(arm.importance, reference, endpoint.top_k) for arm in (real, *synthetic)]
+    shared = [
+        _mean(
+            [
+                top_k_jaccard(own, reference, endpoint.top_k)
+                for own, reference in zip(np.atleast_2d(arm.importance), importance, strict=True)
+            ]
+        )
+        for arm in (real, *synthetic)
+    ]
     return replace(verdict, jaccard=_six(_mean(shared[1:])), jaccard_real=_six(shared[0]))
 
 
