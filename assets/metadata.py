@@ -57,9 +57,19 @@ def ledger_table(rows: Sequence[Mapping[str, Any]]) -> dg.MetadataValue:
     return dg.MetadataValue.table(records, schema)
 
 
+def table(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> dg.MetadataValue:
+    """A table of JSON records with these columns; lists are joined, what is missing is a dash."""
+    rows = [dg.TableRecord({name: _cell(record[name]) for name in columns}) for record in records]
+    return dg.MetadataValue.table(rows, dg.TableSchema(columns=[dg.TableColumn(name) for name in columns]))
+
+
 def significant(figure: float | None) -> float | None:
     """A figure to six significant digits, which is what a reader compares."""
     return None if figure is None else float(f"{figure:.6g}")
+
+
+def _cell(value: Any) -> Any:
+    return ", ".join(value) if isinstance(value, list) else "-" if value is None else value
 
 
 def _mechanism(event: str) -> str:

@@ -8,7 +8,9 @@ from resources.cohorts import CohortRegistry
 from resources.evaluations import latest_metadata
 from resources.home import HomeResource
 from resources.private import fingerprint_key
+from resources.register import RegisterResource
 from synth_platform.contract.cohort_spec import DP_GENERATORS
+from synth_platform.release.findings import in_words
 from synth_platform.release.package import PackageError, verify_package
 from synth_platform.release.standing import standing_fault
 
@@ -23,10 +25,14 @@ def package_check(code: str, partitions: dg.PartitionsDefinition[str]) -> dg.Ass
             name="package_verifies",
             partitions_def=partitions,
             blocking=True,
-            description="Every file of the published package matches its checksum, and its decision still stands.",
+            description="Every file of the published package matches its checksum, its decision still stands, and it "
+            "was not recalled.",
         )
         def package_verifies(
-            context: dg.AssetCheckExecutionContext, home: HomeResource, registry: CohortRegistry
+            context: dg.AssetCheckExecutionContext,
+            home: HomeResource,
+            registry: CohortRegistry,
+            register: RegisterResource,
         ) -> dg.AssetCheckResult:
             latest = latest_metadata(context.instance, asset, context.partition_key)
             if latest is None:
@@ -40,6 +46,9 @@ def package_check(code: str, partitions: dg.PartitionsDefinition[str]) -> dg.Ass
                 fault = standing_fault(package, decision, registry.spec(cohort).publication)
             except PackageError as error:
                 fault = str(error)
+            listed = register.register().releases().get(package.name)
+            if listed is not None and listed.status == "RECALLED":
+                fault = f"{package.name} is RECALLED: {'; '.join(map(in_words, listed.reasons))}"
             if fault is not None:
                 return dg.AssetCheckResult(passed=False, description=fault)
             return dg.AssetCheckResult(passed=True, description="All checksums match, and the decision stands.")

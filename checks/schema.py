@@ -17,7 +17,7 @@ from synth_platform.privacy.private_errors import quiet_errors
 SCHEMA = "schema"
 
 
-def schema_check_spec(asset: dg.AssetKey, partitions: dg.PartitionsDefinition[Any]) -> dg.AssetCheckSpec:
+def schema_check_spec(asset: dg.AssetKey, partitions: dg.PartitionsDefinition[Any] | None) -> dg.AssetCheckSpec:
     """The blocking schema check that every asset carries."""
     return check_spec(
         SCHEMA,

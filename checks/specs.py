@@ -21,12 +21,12 @@ def partitioned_checks() -> Iterator[None]:
 def check_spec(
     name: str,
     asset: dg.AssetKey,
-    partitions: dg.PartitionsDefinition[Any],
+    partitions: dg.PartitionsDefinition[Any] | None,
     *,
     description: str,
     blocking: bool = False,
 ) -> dg.AssetCheckSpec:
-    """A check evaluated partition by partition, beside the asset's own partitions."""
+    """A check evaluated partition by partition, beside the asset's own partitions if it has any."""
     with partitioned_checks():
         return dg.AssetCheckSpec(
             name, asset=asset, partitions_def=partitions, description=description, blocking=blocking

@@ -45,6 +45,16 @@ class SynthHome:
         return os.environ.get("SYNTH_LEDGER_URL", f"sqlite:///{self.root / 'ledger.sqlite'}")
 
     @property
+    def register_url(self) -> str:
+        """`SYNTH_REGISTER_URL` (SQLite or PostgreSQL), or a SQLite file in the restricted zone: it holds figures."""
+        return os.environ.get("SYNTH_REGISTER_URL", f"sqlite:///{self.root / 'restricted' / 'register.sqlite'}")
+
+    @property
+    def statuses(self) -> Path:
+        """The status of every release, for people outside."""
+        return self.released / "register.json"
+
+    @property
     def dagster(self) -> Path:
         """DAGSTER_HOME."""
         return self.root / "dagster"
@@ -84,7 +94,9 @@ class HomeResource(dg.ConfigurableResource[None]):
         return SynthHome(Path(self.root))
 
     def validations(self, context: dg.AssetExecutionContext, asset: dg.AssetKey) -> UPath:
-        """Where the stored validation result of an asset's running partition goes."""
+        """Where the stored validation result of an asset, or of its running partition, goes."""
+        if not context.has_partition_key:
+            return self.paths.restricted.joinpath("validations", *asset.path)
         key = context.partition_key
         parts = key.keys_by_dimension.values() if isinstance(key, dg.MultiPartitionKey) else (key,)
         return self.paths.restricted.joinpath("validations", *asset.path, *parts)

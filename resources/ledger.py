@@ -15,14 +15,20 @@ from synth_platform.privacy.noise import CryptographicNoise, NoiseSource, Seeded
 from synth_platform.privacy.statistic_store import StatisticStore
 
 
-def home_ledger(home: SynthHome, url: str | None = None) -> Ledger:
+def home_ledger(home: SynthHome, url: str | None = None, *, release: str | None = None) -> Ledger:
     """The ledger of a home. A server keeps no file beside its database, so its head is anchored in the home.
 
-    It is held to every release of the home: a ledger that lost what a release rests on spends nothing any more.
+    It is held to every release of the home: a ledger that lost what a release rests on spends nothing any more. With
+    `release` it is held to that one alone, which is then judged for itself.
     """
     url = url or home.ledger_url
     anchor = None if url.startswith("sqlite") else home.root / "ledger.head"
-    return Ledger(url, anchor=anchor, known_heads=lambda: published_heads(home.released))
+
+    def heads() -> dict[str, str | None]:
+        published = published_heads(home.released)
+        return published if release is None else {name: head for name, head in published.items() if name == release}
+
+    return Ledger(url, anchor=anchor, known_heads=heads)
 
 
 def published_heads(released: Path) -> dict[str, str | None]:

@@ -12,9 +12,12 @@ from assets.cross_fit import cross_fit_assets
 from assets.decisions import decision_assets
 from assets.gates import gate_assets
 from assets.generators import generator_assets
+from assets.governance import governance_assets
+from assets.half_split import half_split_assets
 from assets.normalized import normalized_matrix, real_arm
 from assets.partitions import cohort_plans
 from assets.public import public_reference
+from assets.reaudit import governance_watch, reaudit_job, reaudit_schedule
 from assets.releases import release_assets
 from assets.statistics import statistics_assets
 from checks.ledger import ledger_checks
@@ -23,6 +26,7 @@ from resources.artefacts import RestrictedStore
 from resources.cohorts import CohortRegistry
 from resources.home import HomeResource, SynthHome
 from resources.ledger import LedgerResource, NoiseResource
+from resources.register import RegisterResource
 from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS
 
 SHARED_STAGES = ("cohort", "public", "normalized")
@@ -37,6 +41,7 @@ def default_resources(home: SynthHome) -> dict[str, Any]:
         "home": home_resource,
         "registry": CohortRegistry(path=str(home.cohorts)),
         "ledger": LedgerResource(url=home.ledger_url, home=home_resource, noise=NoiseResource()),
+        "register": RegisterResource(url=home.register_url, home=home_resource),
         "io_manager": RestrictedStore(home=home_resource),
     }
 
@@ -52,9 +57,11 @@ def build_definitions(*, resources: Mapping[str, Any] | None = None) -> dg.Defin
             *statistics_assets,
             *generator_assets,
             *gate_assets,
+            *half_split_assets,
             *cross_fit_assets,
             *decision_assets,
             *release_assets,
+            *governance_assets,
         ],
         asset_checks=[*ledger_checks(cohort_plans), *package_checks(cohort_plans)],
         jobs=[
@@ -68,7 +75,10 @@ def build_definitions(*, resources: Mapping[str, Any] | None = None) -> dg.Defin
                 selection=dg.AssetSelection.groups("statistics", *DP_GENERATORS),
                 description="One privacy plan of a cohort: statistics, generators, gates, decisions, releases.",
             ),
+            reaudit_job,
         ],
+        schedules=[reaudit_schedule()],
+        sensors=[governance_watch],
         resources={**default_resources(SynthHome.from_environment()), **(resources or {})},
         executor=dg.in_process_executor,
     )

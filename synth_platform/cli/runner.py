@@ -13,6 +13,7 @@ from dagster_shared.error import SerializableErrorInfo
 from rich.console import Console
 
 from assets.partitions import OMICS_COHORT, PLAN
+from assets.reaudit import reaudit_job
 from resources.cohorts import CohortRegistry
 from resources.home import SynthHome
 from synth_platform.cli.app import PACKAGES
@@ -57,12 +58,16 @@ class Runner:
             )
         return outcomes
 
+    def reaudit(self) -> Outcome:
+        """Look at every published release and every budget again."""
+        return self._job(reaudit_job.name, None, ["governance"], [])
+
     def add_cohort(self, spec: CohortSpec) -> None:
         """Make the cohort and its plans selectable in the UI."""
         self._instance.add_dynamic_partitions(OMICS_COHORT, [spec.name])
         self._instance.add_dynamic_partitions(PLAN, list(spec.plans))
 
-    def _job(self, name: str, partition: str, groups: Sequence[str], also: Sequence[dg.AssetKey]) -> Outcome:
+    def _job(self, name: str, partition: str | None, groups: Sequence[str], also: Sequence[dg.AssetKey]) -> Outcome:
         job = self._definitions.resolve_job_def(name)
         graph = self._definitions.resolve_asset_graph()
         chosen = [
@@ -82,7 +87,8 @@ class Runner:
                 seen.add(stage)
                 elapsed = time.monotonic() - started
                 self._console.print(
-                    f"  [dim]{elapsed:6.1f} s[/dim]  {partition.replace('|', ' · ')}  {stage}", highlight=False
+                    f"  [dim]{elapsed:6.1f} s[/dim]  {(partition or name).replace('|', ' · ')}  {stage}",
+                    highlight=False,
                 )
 
         self._instance.add_event_listener(run_id, show)
@@ -94,7 +100,7 @@ class Runner:
             run_id=run_id,
             raise_on_error=False,
         )
-        return Outcome(partition, done, None if result.success else _failure(result))
+        return Outcome(partition or name, done, None if result.success else _failure(result))
 
 
 def _message(error: SerializableErrorInfo | None) -> str:

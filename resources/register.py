@@ -1,0 +1,151 @@
+"""The release register of a home, as assets see it, and re-auditing what stands in it."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import dagster as dg
+
+from resources.artefacts import CONTENT, ArtefactError, read_artefact
+from resources.cohorts import CohortRegistry
+from resources.home import HomeResource, SynthHome
+from resources.ledger import home_ledger
+from resources.private import fingerprint_key
+from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError
+from synth_platform.normalize.reference import PublicReference
+from synth_platform.normalize.rows import EncodedRows
+from synth_platform.privacy.fingerprint import FingerprintKeyError
+from synth_platform.privacy.ledger import Ledger, LedgerError
+from synth_platform.release.findings import HinderedError, Hindrance, RecallReason
+from synth_platform.release.reaudit import package_checksum, reaudit
+from synth_platform.release.register import Release, ReleaseRegister
+
+
+def home_register(home: SynthHome, url: str | None = None) -> ReleaseRegister:
+    """The release register of a home."""
+    return ReleaseRegister(url or home.register_url, statuses=home.statuses)
+
+
+class RegisterResource(dg.ConfigurableResource[None]):
+    """The release register at `url`."""
+
+    url: str
+    home: HomeResource
+
+    def register(self) -> ReleaseRegister:
+        """The register itself."""
+        return home_register(self.home.paths, self.url)
+
+
+@dataclass(frozen=True)
+class Round:
+    """One re-audit of every published release.
+
+    releases: the register afterwards. recalled: names and reasons of what was recalled in this round. standing_recalls:
+    those, and what was recalled before and is still in the released zone. hindered: names of releases whose look stays
+    open, and why.
+    """
+
+    releases: tuple[Release, ...]
+    recalled: Mapping[str, tuple[RecallReason, ...]]
+    standing_recalls: Mapping[str, tuple[RecallReason, ...]]
+    hindered: Mapping[str, tuple[Hindrance, ...]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """One object of `synth reaudit --json`."""
+        return {
+            "releases": [release.as_dict() for release in self.releases],
+            "recalled": {name: list(reasons) for name, reasons in self.standing_recalls.items()},
+            "hindered": {name: list(codes) for name, codes in self.hindered.items()},
+        }
+
+
+def reaudit_home(home: HomeResource, register: ReleaseRegister, registry: CohortRegistry, ledger_url: str) -> Round:
+    """Enter packages that no register knows, and look at every published release again."""
+    place, held = home.paths, HomeHoldings(home, registry, ledger_url)
+    hindered: dict[str, tuple[Hindrance, ...]] = dict.fromkeys(
+        _register_packages(place.released, register), ("PACKAGE_UNREADABLE",)
+    )
+    published = {name: release for name, release in register.releases().items() if release.status == "PUBLISHED"}
+    for name, release in published.items():
+        if codes := reaudit(release, place.released / name, register, held).hindrances:
+            hindered[name] = codes
+    register.write_statuses()  # a process that died after recalling may not have come to it
+    after = register.releases()
+    recalled = {name: release.reasons for name, release in after.items() if release.status == "RECALLED"}
+    return Round(
+        releases=tuple(after.values()),
+        recalled={name: reasons for name, reasons in recalled.items() if name in published},
+        standing_recalls={
+            name: reasons for name, reasons in recalled.items() if name in published or (place.released / name).exists()
+        },
+        hindered=hindered,
+    )
+
+
+def _register_packages(released: Path, register: ReleaseRegister) -> Iterator[str]:
+    """Enter every package without an entry; names of those whose decision cannot be read are given back."""
+    known = register.releases()
+    for package in sorted(released.iterdir()):
+        if not package.is_dir() or package.name.startswith(".") or package.name in known:
+            continue
+        try:
+            decision = json.loads((package / "decision.json").read_bytes())
+            names = {name: str(decision[name]) for name in ("cohort", "generator", "plan")}
+            checksum = package_checksum(package)
+        except (OSError, ValueError, KeyError, TypeError):
+            yield package.name
+        else:
+            register.record(name=package.name, checksum=checksum, **names)
+
+
+@dataclass(frozen=True)
+class HomeHoldings:
+    """`Holdings` of a home: its ledger, its registered cohorts and its restricted zone."""
+
+    home: HomeResource
+    registry: CohortRegistry
+    ledger_url: str
+
+    def ledger(self, release: Release) -> Ledger:
+        """The ledger, held to this release alone."""
+        return home_ledger(self.home.paths, self.ledger_url, release=release.name)
+
+    def spec(self, release: Release) -> CohortSpec:
+        """cohort.yaml as it reads now."""
+        with _hindered("COHORT_UNREADABLE"):
+            return self.registry.spec(release.cohort)
+
+    def decision(self, release: Release) -> Mapping[str, Any]:
+        """`<generator>/decision` of the plan."""
+        return cast(Mapping[str, Any], self._stored([release.generator, "decision"], release.cohort, release.plan))
+
+    def audited(self, release: Release) -> bool | None:
+        """Whether `audit/report` of the plan says PASS."""
+        key = ["audit", "report"]
+        if not (self.home.paths.artefact(dg.AssetKey(key), release.cohort, release.plan) / CONTENT).exists():
+            return None
+        report = cast(Mapping[str, Any], self._stored(key, release.cohort, release.plan))
+        return bool(report["status"] == "PASS")
+
+    def rows(self, release: Release) -> tuple[PublicReference, EncodedRows]:
+        """`public/reference` and `normalized/batch_corrected` of the cohort."""
+        reference = self._stored(["public", "reference"], release.cohort)
+        return cast(PublicReference, reference), cast(
+            EncodedRows, self._stored(["normalized", "batch_corrected"], release.cohort)
+        )
+
+    def _stored(self, key: Sequence[str], *partition: str) -> object:
+        with _hindered("ARTEFACTS_UNREADABLE"):
+            return read_artefact(self.home.paths.artefact(dg.AssetKey(key), *partition), fingerprint_key(self.home))
+
+
+@contextmanager
+def _hindered(code: Hindrance) -> Iterator[None]:
+    try:
+        yield
+    except (CohortSpecError, ArtefactError, FingerprintKeyError, LedgerError, OSError) as error:
+        raise HinderedError(code) from error

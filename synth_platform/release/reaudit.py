@@ -1,0 +1,176 @@
+"""One release looked at again: package, ledger, agreement, decision, audit, and the attacks with fresh randomness.
+
+What is found is a code (`findings`); figures go into the register alone, which is restricted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import polars as pl
+
+from synth_platform.contract.cohort_spec import RELEASABLE_DUA_TAG, CohortSpec
+from synth_platform.contract.options import AttackCode
+from synth_platform.contract.tables import from_wide
+from synth_platform.evaluation.looks import look_log_e
+from synth_platform.normalize.reference import PublicReference
+from synth_platform.normalize.rows import EncodedRows
+from synth_platform.privacy.ledger import Ledger, LedgerError
+from synth_platform.privacy.ledger_chain import ANCHOR_LOST
+from synth_platform.privacy.private_errors import PrivateComputationError, quiet_errors
+from synth_platform.release.findings import Finding, HinderedError, Hindrance, recalling
+from synth_platform.release.package import CHECKSUMS, PackageError, verify_package
+from synth_platform.release.publish import published_ledger
+from synth_platform.release.register import Release, ReleaseRegister
+from synth_platform.release.standing import standing_fault
+
+Document = Mapping[str, Any]
+
+
+class Holdings(Protocol):
+    """What a release is held against, read only when its re-audit comes to it.
+
+    Every method raises HinderedError where what it reads cannot be read now.
+    """
+
+    def ledger(self, release: Release) -> Ledger:
+        """The ledger, held to the head of this release alone: one damaged package recalls no other."""
+
+    def spec(self, release: Release) -> CohortSpec:
+        """The cohort's specification as its file reads now."""
+
+    def decision(self, release: Release) -> Document:
+        """The standing decision on the release's cohort, generator and plan."""
+
+    def audited(self, release: Release) -> bool | None:
+        """Whether the stored independent audit confirms what the release rests on; None where there is none."""
+
+    def rows(self, release: Release) -> tuple[PublicReference, EncodedRows]:
+        """The public reference and the real arm."""
+
+
+@dataclass(frozen=True)
+class Reaudit:
+    """What one re-audit came to. hindrances: why its look is still open; none where it is finished."""
+
+    release: str
+    look: int
+    findings: tuple[Finding, ...]
+    hindrances: tuple[Hindrance, ...]
+
+
+def package_checksum(package: Path) -> str:
+    """SHA-256 of a package's list of checksums: the identity of what was published."""
+    return hashlib.sha256((package / CHECKSUMS).read_bytes()).hexdigest()
+
+
+def reaudit(release: Release, package: Path, register: ReleaseRegister, held: Holdings) -> Reaudit:
+    """Look at one published release again and record it.
+
+    A fault recalls the release at once, and nothing more is asked of it. Otherwise its table is attacked with the
+    look's own randomness, and the register decides by all the evidence so far. Where something cannot be read, the
+    look stays open and the next re-audit does it again, with the same seed.
+    """
+    look = register.start_look(release.name)
+    findings: list[Finding] = []
+    hindrances: list[Hindrance] = []
+    for examine in (_package, _ledger, _agreement, _decision, _audit):
+        try:
+            findings += examine(release, package, held)
+        except HinderedError as hindered:
+            hindrances.append(hindered.code)
+        if recalling(findings):
+            register.finish_look(look, {}, findings)
+            return Reaudit(release.name, look.number, tuple(findings), ())
+    if not hindrances:
+        try:
+            register.finish_look(look, _attack(release, package, held, look.seed), findings)
+        except HinderedError as hindered:
+            hindrances.append(hindered.code)
+    return Reaudit(release.name, look.number, tuple(findings), tuple(dict.fromkeys(hindrances)))
+
+
+def _package(release: Release, package: Path, _: Holdings) -> Iterator[Finding]:
+    if not package.is_dir():
+        yield "WITHDRAWN"
+        return
+    try:
+        verify_package(package)
+        if package_checksum(package) != release.checksum:
+            yield "CHECKSUMS"
+    except (PackageError, UnicodeDecodeError):
+        yield "CHECKSUMS"
+    except OSError as error:
+        raise HinderedError("PACKAGE_UNREADABLE") from error
+
+
+def _ledger(release: Release, package: Path, held: Holdings) -> Iterator[Finding]:
+    published = _document(package, "ledger.json")
+    try:
+        book = held.ledger(release)
+        report, rows = book.verify(), book.table()
+    except LedgerError as error:
+        raise HinderedError("LEDGER_UNREADABLE") from error
+    faults = {problem.what for problem in report.problems}
+    if ANCHOR_LOST in faults:
+        yield "ANCHOR_LOST"
+    if faults - {ANCHOR_LOST} or not _rests_on(published, rows):
+        yield "LEDGER"
+
+
+def _rests_on(published: Document, rows: list[dict[str, Any]]) -> bool:
+    """Whether the ledger holds, word for word, the entries and the head that a package names."""
+    try:
+        entries, head = published_ledger(rows, [entry["entry_id"] for entry in published["entries"]])
+    except ValueError:
+        return False
+    return bool(json.loads(json.dumps(entries)) == published["entries"] and head == published["head_hash"])
+
+
+def _agreement(release: Release, _: Path, held: Holdings) -> Iterator[Finding]:
+    if held.spec(release).dua_tag != RELEASABLE_DUA_TAG:
+        yield "DUA"
+
+
+def _decision(release: Release, package: Path, held: Holdings) -> Iterator[Finding]:
+    decision = held.decision(release)
+    if standing_fault(package, decision, held.spec(release).publication) is not None:
+        yield "DECISION" if decision["decision"] == "BLOCKED" else "SUPERSEDED"
+
+
+def _audit(release: Release, _: Path, held: Holdings) -> Iterator[Finding]:
+    audited = held.audited(release)
+    if audited is None:
+        yield "NOT_AUDITED"
+    elif not audited:
+        yield "AUDIT"
+
+
+def _attack(release: Release, package: Path, held: Holdings, seed: int) -> Mapping[AttackCode, float]:
+    """log e-values of the look. The limit is the one in the package: loosening cohort.yaml later changes nothing."""
+    spec, (reference, real) = held.spec(release), held.rows(release)
+    try:
+        with quiet_errors("the attacks of the re-audit"):
+            table = reference.encoder.encode(from_wide(pl.read_parquet(package / "table.parquet"), spec))
+            return look_log_e(
+                real.where_split("train").x,
+                real.where_split("holdout", "test").x,
+                table.x,
+                reference.rows.x,
+                attacks=spec.gates.attacks,
+                neighbours=spec.gates.neighbours,
+                limit=_document(package, "decision.json")["limits"]["membership_limit"],
+                seed=seed,
+            )
+    except PrivateComputationError as error:
+        raise HinderedError("ATTACKS_FAILED") from error
+
+
+def _document(package: Path, name: str) -> Document:
+    document: Document = json.loads((package / name).read_bytes())
+    return document
