@@ -169,12 +169,12 @@ class Platform:
 
     def packages(self) -> list[str]:
         """Names in the released zone."""
-        return sorted(path.name for path in self.home.released.iterdir())
+        return sorted(path.name for path in self.home.released.iterdir() if path.is_dir())
 
     def withdraw(self) -> None:
         """Empty the released zone, so that what a run writes there shows."""
-        for package in self.home.released.iterdir():
-            shutil.rmtree(package)
+        for package in self.packages():
+            shutil.rmtree(self.home.released / package)
 
     def check(self, asset: str, check: str) -> dg.AssetCheckEvaluation:
         """Evaluate one check of the plan's partition alone, tagged with its partition as a run from the UI is."""
