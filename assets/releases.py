@@ -14,6 +14,7 @@ from resources.cohorts import CohortRegistry
 from resources.evaluations import moved_on, stale_or_failed
 from resources.home import HomeResource
 from resources.ledger import LedgerResource
+from resources.private import fingerprint_key
 from synth_platform.contract.cohort_spec import DP_GENERATORS, GeneratorCode
 from synth_platform.evaluation.gates import GATES
 from synth_platform.generators.protocol import GeneratorState
@@ -116,6 +117,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
                 real=corrected,
                 ledger=book,
                 store=ledger.store(),
+                key=fingerprint_key(home),
             )
         except NotRederivedError as error:
             raise dg.Failure(f"nothing is released: {error}", allow_retries=False) from error

@@ -1,8 +1,8 @@
 """A release once more from what the ledger paid for: nothing else in the restricted zone is believed.
 
 Whoever may write there can edit a table, its verdicts, its decision and the event log alike, until all of them agree.
-Only the noisy statistics are beyond their reach, because the ledger holds the hash of each, and the public rows are
-read again from the steward's own files.
+Only the noisy statistics are beyond their reach, because the ledger holds the hash of each; the rows, public and
+private, are read again from the steward's own files, and the training rows must be those the ledger charged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 import polars as pl
 
 from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError, GeneratorCode
-from synth_platform.contract.tables import of_split
 from synth_platform.contract.validate import select_registered, validate
 from synth_platform.evaluation.gates import GATES
 from synth_platform.generators.build import make_generator
@@ -23,15 +22,17 @@ from synth_platform.generators.paid import ForeignStatisticError
 from synth_platform.generators.protocol import GeneratorState
 from synth_platform.generators.registry import sample
 from synth_platform.generators.store import state_files
-from synth_platform.normalize.reference import PublicReference, build_reference
+from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.replicates import draw_replicates
 from synth_platform.normalize.rows import EncodedRows, content_digest
+from synth_platform.privacy.fingerprint import FingerprintKey
 from synth_platform.privacy.ledger import Ledger
 from synth_platform.privacy.private_errors import quiet_errors
 from synth_platform.privacy.statistic_store import StatisticStore, StoredReleaseError
 from synth_platform.privacy.statistics import StatisticRelease
 from synth_platform.sources.read import read_cohort
 from synth_platform.sources.tables import SourceError
+from synth_platform.trials.stage import Stage, make_stage
 
 Document = Mapping[str, Any]
 
@@ -53,16 +54,20 @@ def require_rederived(
     real: EncodedRows,
     ledger: Ledger,
     store: StatisticStore,
+    key: FingerprintKey,
 ) -> None:
     """Derive reference, state, tables and verdicts again and require that the stored ones are equal, to the last bit.
 
     folder: the cohort's folder. tables: the stored tables of all sampling seeds. gates: stored gate documents by name.
-    real: the real arm the gates judge against; it is believed, so a forged one can change a verdict but not the table.
+    real: the stored real arm the gates judged against. key: the home's, under which the ledger names private rows.
     Raises NotRederivedError, SourceError where the cohort's files cannot be read any more.
     """
-    if not _same_constants(reference, _reference_of_files(spec, folder)):
+    stage = _stage_of_files(spec, folder)
+    if not _same_constants(reference, stage.reference):
         raise NotRederivedError("public/reference does not follow from the public rows of the cohort's files")
-    releases = _paid_releases(spec, state, ledger, store)
+    if content_digest(real) != content_digest(stage.real):
+        raise NotRederivedError("normalized/batch_corrected does not follow from the rows of the cohort's files")
+    releases = _paid_releases(spec, state, ledger, store, key.name(content_digest(stage.rows.where_split("train"))))
     try:
         fitted = make_generator(code, reference, spec, spec.plan(plan_key)).fit(releases)
     except ForeignStatisticError as error:
@@ -96,20 +101,23 @@ def _same_constants(one: PublicReference, other: PublicReference) -> bool:
     )
 
 
-def _reference_of_files(spec: CohortSpec, folder: Path) -> PublicReference:
-    """The public reference from the cohort's files, whatever the restricted zone holds in its place."""
+def _stage_of_files(spec: CohortSpec, folder: Path) -> Stage:
+    """The cohort in model space from its files, whatever the restricted zone holds in its place."""
     with quiet_errors("reading the cohort again", readable=(SourceError, CohortSpecError)):
-        accepted = validate(select_registered(read_cohort(spec, folder), spec), spec).accepted
-    return build_reference(of_split(accepted, spec.reference.split), spec)
+        return make_stage(spec, validate(select_registered(read_cohort(spec, folder), spec), spec).accepted)
 
 
 def _paid_releases(
-    spec: CohortSpec, state: GeneratorState, ledger: Ledger, store: StatisticStore
+    spec: CohortSpec, state: GeneratorState, ledger: Ledger, store: StatisticStore, rows: str
 ) -> tuple[StatisticRelease, ...]:
+    """The stored statistics behind `state`, asked of the training rows whose keyed name is `rows`."""
     held = {entry.entry_id: entry for entry in ledger.entries(spec.privacy.domain) if entry.cohort == spec.name}
     foreign = [entry_id for entry_id in state.entries if entry_id not in held]
     if foreign:
         raise NotRederivedError(f"ledger entries {', '.join(foreign)} are not of cohort {spec.name!r}")
+    others = [entry_id for entry_id in state.entries if held[entry_id].input_fingerprint != rows]
+    if others:
+        raise NotRederivedError(f"ledger entries {', '.join(others)} were asked of other rows than the cohort's files")
     try:
         return tuple(store.load(held[entry_id]) for entry_id in state.entries)
     except StoredReleaseError as error:

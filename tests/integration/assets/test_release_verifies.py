@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -26,7 +27,9 @@ from synth_platform.contract.tables import of_split, to_wide
 from synth_platform.evaluation.gates import GATES
 from synth_platform.generators.registry import sample
 from synth_platform.normalize.replicates import SEED, draw_replicates
+from synth_platform.privacy.fingerprint import KEY_BYTES, FingerprintKey
 from synth_platform.release.assess import assess
+from synth_platform.release.rederive import NotRederivedError, require_rederived
 from synth_platform.sources.virtual import draw_cohort
 
 PLAN_KEY = "eps8"
@@ -374,6 +377,43 @@ def test_private_rows_in_the_public_reference_do_not_leave(platform: Any) -> Non
     judged_again(platform)
     report_as_made(platform, "statistics/G0A", "G0A/checkpoint", *JUDGED)
     assert "public/reference does not follow from the public rows of the cohort's files" in refused(platform)
+
+
+def test_a_forged_real_arm_is_refused(platform: Any) -> None:
+    """Claim: the rows that gates compare with are those of the steward's files: with the holdout rows replaced by
+    training rows no attack would find anything."""
+    real = platform.read("normalized/batch_corrected", plan=None)
+    x = real.x.copy()
+    outside = np.flatnonzero(real.split != "train")
+    x[outside] = x[np.resize(np.flatnonzero(real.split == "train"), len(outside))]
+    platform.overwrite("normalized/batch_corrected", replace(real, x=x), plan=None)
+    judged_again(platform)
+    report_as_made(platform, *JUDGED)
+    assert "normalized/batch_corrected does not follow from the rows of the cohort's files" in refused(platform)
+
+
+def test_statistics_of_other_rows_are_refused(platform: Any) -> None:
+    """Claim: the statistics must have been asked of the rows in the cohort's files, by the ledger's keyed name of them:
+    under any other name the same statistics are refused."""
+    home = HomeResource(root=str(platform.home.root))
+    ledger = LedgerResource(url=platform.home.ledger_url, home=home, noise=NoiseResource())
+    derive = partial(
+        require_rederived,
+        spec=platform.spec(),
+        folder=platform.registry.folder("tiny"),
+        code="G0A",
+        plan_key=PLAN_KEY,
+        reference=platform.read("public/reference", plan=None),
+        tables=platform.read("G0A/synthetic"),
+        state=platform.read("G0A/checkpoint"),
+        gates={gate.name: platform.read(f"G0A/{gate.name}") for gate in GATES},
+        real=platform.read("normalized/batch_corrected", plan=None),
+        ledger=ledger.ledger(),
+        store=ledger.store(),
+    )
+    derive(key=fingerprint_key(home))
+    with pytest.raises(NotRederivedError, match="asked of other rows than the cohort's files"):
+        derive(key=FingerprintKey(b"k" * KEY_BYTES))
 
 
 def test_a_verdict_rewritten_with_its_decision_is_refused(platform: Any) -> None:
