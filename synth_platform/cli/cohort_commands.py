@@ -12,11 +12,12 @@ from rich.table import Table
 
 from resources.cohorts import CohortRegistry
 from synth_platform.cli.app import BAD_INPUT, Json, app, console, existing_folder, fail, home, print_json
+from synth_platform.cli.calibration import calibration_line, calibration_standing, probe, write_calibration
 from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, CohortSpecError, Plan, load_cohort_spec
 from synth_platform.contract.hints import hint
 from synth_platform.contract.tables import CohortTables, of_split
 from synth_platform.contract.validate import select_registered, validate
-from synth_platform.evaluation.calibration import excess_failure, excess_tolerance, train_closer_tolerance
+from synth_platform.evaluation.calibration import Calibration, excess_failure
 from synth_platform.evaluation.membership import required_rows
 from synth_platform.generators.build import make_generator
 from synth_platform.normalize.reference import PublicReference, build_reference
@@ -80,14 +81,17 @@ def _listing(registry: CohortRegistry, name: str, folder: Path) -> dict[str, Any
 def check(path: Folder, as_json: Json = False) -> None:
     """Read a cohort's files and hold them to the contract, without storing anything.
 
-    Public rows that are too few or too alike for the registered generators are found here too.
+    Public rows that are too few or too alike for the registered generators are found here too, and tolerances that the
+    cohort's calibration does not back.
     """
     folder = existing_folder(path)
     spec = load_cohort_spec(folder / "cohort.yaml")
     tables = select_registered(read_cohort(spec, folder), spec)
     report = validate(tables, spec)
     fault = None if report.cohort_rejected else _public_fault(spec, report.accepted)
-    accepted = not report.cohort_rejected and fault is None
+    readable = not report.cohort_rejected and fault is None
+    standing = calibration_standing(spec, _reference(spec, report.accepted), folder) if readable else None
+    accepted = standing is not None and not standing["faults"]
     findings = [
         {"code": r.code, "table": r.table, "column": r.column, "count": r.count, "rule": hint(r, tables, spec)}
         for r in report.rejections
@@ -99,6 +103,7 @@ def check(path: Folder, as_json: Json = False) -> None:
                 "accepted": accepted,
                 "rejections": findings,
                 "public_rows": fault,
+                "calibration": standing,
                 "membership_rows": _membership_rows(spec),
             }
         )
@@ -115,32 +120,40 @@ def check(path: Folder, as_json: Json = False) -> None:
         typer.echo(_membership_line(spec))
         if fault is not None:
             fail(fault)
+        if standing is not None:
+            line = calibration_line(standing, folder)
+            fail(line) if standing["faults"] else typer.echo(line)
     if not accepted:
         raise typer.Exit(BAD_INPUT)
 
 
 @cohorts.command("tolerances")
-def tolerances(path: Folder, as_json: Json = False) -> None:
-    """Closest-record tolerances for cohort.yaml, from the registered sizes and the public rows alone."""
+def tolerances(
+    path: Folder,
+    write: Annotated[bool, typer.Option("--write", help="Freeze the evidence as calibration.json in PATH.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Closest-record tolerances for cohort.yaml, from the registered sizes and the public rows alone.
+
+    Fix them before a synthetic table is seen, and freeze the evidence with --write.
+    """
     folder = existing_folder(path)
     spec = load_cohort_spec(folder / "cohort.yaml")
     report = validate(select_registered(read_cohort(spec, folder), spec), spec)
     if report.cohort_rejected:
         fail(f"the contract refuses cohort {spec.name!r}; correct it first, `synth cohort check {path}` shows what")
-    public = _reference(spec, report.accepted).rows
-    synthetic, arm = spec.synthetic.rows, spec.privacy.n_ref
-    suggested = {
-        "train_closer_tolerance": train_closer_tolerance(public, train_rows=arm, synthetic_rows=synthetic),
-        "excess_tolerance": excess_tolerance(synthetic, arm),
-    }
+    calibration = probe(spec, _reference(spec, report.accepted))
+    suggested = calibration.tolerances
     registered = {name: getattr(spec.gates, name) for name in suggested}
-    false_alarm = excess_failure(synthetic, arm, spec.gates.excess_tolerance)
+    false_alarm = excess_failure(spec.synthetic.rows, spec.privacy.n_ref, spec.gates.excess_tolerance)
+    written = write_calibration(folder, calibration) if write else None
     if as_json:
         print_json(
             {
                 "suggested": suggested,
                 "registered": registered,
                 "excess_false_alarm": false_alarm,
+                "calibration": calibration.as_dict(),
                 "membership_rows": _membership_rows(spec),
             }
         )
@@ -150,7 +163,20 @@ def tolerances(path: Folder, as_json: Json = False) -> None:
         f"registered: {', '.join(f'{name} {value}' for name, value in registered.items())}; at that excess tolerance "
         f"{false_alarm:.1%} of the generators that leak nothing are refused"
     )
+    console().print(_statistics_table(calibration))
     typer.echo(_membership_line(spec))
+    if written is not None:
+        typer.echo(f"evidence frozen in {written}")
+
+
+def _statistics_table(calibration: Calibration) -> Table:
+    """Per kind of harmless table and share: the null over the probes and what 8-1's rule makes of it."""
+    table = Table("harmless table", "share", "probes", "mean", "sd", "half width", "mean + 2 sd + half width")
+    for kind, shares in calibration.statistics.items():
+        for share, figures in shares.items():
+            row = (kind, share, len(calibration.seeds), *figures.values())
+            table.add_row(*(f"{figure:.3f}" if isinstance(figure, float) else str(figure) for figure in row))
+    return table
 
 
 def _reference(spec: CohortSpec, accepted: CohortTables) -> PublicReference:

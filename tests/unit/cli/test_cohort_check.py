@@ -137,3 +137,37 @@ def test_the_size_that_membership_needs_is_told(make: Callable[..., Path]) -> No
         assert "about 776 rows a side at limit 0.55 (n_ref here: 60)" in synth("cohort", command, folder).stdout
         document = json.loads(synth("cohort", command, folder, "--json").stdout)
         assert document["membership_rows"] == {"required": 776, "n_ref": 60}
+
+
+def test_the_evidence_behind_the_tolerances_is_frozen_and_held_against_them(
+    make: Callable[..., Path], document: dict[str, Any]
+) -> None:
+    """Claim: without calibration.json a note, with one that backs the registration a line, with tolerances looser than
+    it or another number of synthetic rows a refusal that names the file and the remedy."""
+    folder = make()
+    absent = synth("cohort", "check", folder)
+    assert (absent.exit_code, "no calibration.json" in absent.stdout) == (0, True)
+    assert not (folder / "calibration.json").exists()
+
+    suggested = json.loads(synth("cohort", "tolerances", folder, "--write", "--json").stdout)["suggested"]
+    frozen = (folder / "calibration.json").read_bytes()
+    assert frozen == json.dumps(json.loads(frozen), sort_keys=True, separators=(",", ":")).encode() + b"\n"
+
+    def registered(gates: dict[str, Any], rows: int = 600) -> Result:
+        changed = document | {"gates": gates, "synthetic": document["synthetic"] | {"rows": rows}}
+        (folder / "cohort.yaml").write_text(yaml.safe_dump(changed), encoding="utf-8")
+        return synth("cohort", "check", folder, "--json")
+
+    held = registered(suggested)
+    assert (held.exit_code, json.loads(held.stdout)["calibration"]["status"]) == (0, "holds")
+    other = json.loads(registered(suggested, rows=599).stdout)
+    assert (other["accepted"], other["calibration"]["status"]) == (False, "contradicted")
+    assert "599 synthetic" in other["calibration"]["faults"][0]
+
+    registered(suggested | {"excess_tolerance": suggested["excess_tolerance"] + 0.01})
+    looser = synth("cohort", "check", folder)
+    assert looser.exit_code == 2
+    for word in ("calibration.json contradicts", "excess_tolerance", "looser", "tolerances", "--write"):
+        assert word in looser.stderr
+    (folder / "calibration.json").write_text("{", encoding="utf-8")
+    assert "not JSON" in synth("cohort", "check", folder).stderr
