@@ -1,4 +1,4 @@
-"""Gates: three verdicts on every synthetic table. Their figures are functions of private rows and stay restricted."""
+"""Gates: the verdicts on every synthetic table. Their figures are functions of private rows and stay restricted."""
 
 import dagster as dg
 import polars as pl
@@ -13,7 +13,7 @@ from checks.verdicts import VERDICT, verdict_check
 from resources.cohorts import CohortRegistry
 from resources.home import HomeResource
 from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS, GeneratorCode
-from synth_platform.evaluation.gates import GATES, Gate
+from synth_platform.evaluation.gates import GATES, INFERENCE_GATE, Gate
 from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.rows import EncodedRows
 from synth_platform.privacy.private_errors import quiet_errors
@@ -63,4 +63,4 @@ def gate_asset(code: GeneratorCode, gate: Gate) -> dg.AssetsDefinition:
     return verdict
 
 
-gate_assets = [gate_asset(code, gate) for code in (*DP_GENERATORS, *CONTROLS) for gate in GATES]
+gate_assets = [gate_asset(code, gate) for code in (*DP_GENERATORS, *CONTROLS) for gate in (*GATES, INFERENCE_GATE)]

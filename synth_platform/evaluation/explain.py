@@ -50,3 +50,18 @@ def explain_membership(judged: Document) -> tuple[str, ...]:
         elif six(attack["upper"]) > limit:
             reasons.append(f"attack {name} is below the limit, but its upper bound is not: too few rows to decide")
     return tuple(reasons)
+
+
+def explain_inference(judged: Document) -> tuple[str, ...]:
+    """Each attack that succeeds too often on training rows, else each that is undecided; empty exactly for PASS."""
+    figures = judged["summary"]
+    attacks = {
+        "attributes are guessed": figures["attribute_inference"],
+        "people are singled out": figures["singling_out"],
+    }
+    secrets = {f"{name} is guessed": secret for name, secret in figures["secrets"].items()}
+    failed = [name for name, attack in (attacks | secrets).items() if attack["status"] == "FAIL"]
+    if failed:
+        return tuple(f"{name} more often among training rows than among rows it never saw" for name in failed)
+    unsure = [name for name, attack in attacks.items() if attack["status"] == "UNDECIDED"]
+    return tuple(f"too few rows to tell whether {name} more often among training rows" for name in unsure)

@@ -1,4 +1,4 @@
-"""The three gates under one signature: from a cohort's rows and synthetic tables to a verdict document."""
+"""The gates under one signature: from a cohort's rows and synthetic tables to a verdict document."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ from typing import Any
 import polars as pl
 
 from synth_platform.contract.cohort_spec import CohortSpec
+from synth_platform.evaluation.attribute_inference import registered_secrets
 from synth_platform.evaluation.closest_record import ClosestRecordVerdict, closest_record_gate
-from synth_platform.evaluation.explain import explain_closest_record, explain_membership, explain_utility
+from synth_platform.evaluation.explain import (
+    explain_closest_record,
+    explain_inference,
+    explain_membership,
+    explain_utility,
+)
+from synth_platform.evaluation.inference_risk import InferenceVerdict, inference_risk
 from synth_platform.evaluation.membership import MembershipVerdict, membership_gate
 from synth_platform.evaluation.utility import UtilityVerdict, utility_gate
 from synth_platform.normalize.reference import PublicReference
@@ -37,7 +44,7 @@ class Gate:
 
 
 def _document(
-    verdict: UtilityVerdict | ClosestRecordVerdict | MembershipVerdict, spec: CohortSpec
+    verdict: UtilityVerdict | ClosestRecordVerdict | MembershipVerdict | InferenceVerdict, spec: CohortSpec
 ) -> Mapping[str, Any]:
     return {
         "status": verdict.status,
@@ -87,6 +94,19 @@ def _membership(
     return _document(verdict, spec)
 
 
+def _inference(
+    spec: CohortSpec, reference: PublicReference, real: EncodedRows, tables: pl.DataFrame
+) -> Mapping[str, Any]:
+    verdict = inference_risk(
+        real.where_split("train"),
+        real.where_split("holdout", "test"),
+        encode_replicates(tables, spec, reference.encoder)[0],
+        registered_secrets(reference.encoder),
+    )
+    return _document(verdict, spec)
+
+
+# The three that 8-1's release rule decides on.
 GATES: tuple[Gate, ...] = (
     Gate(
         "utility_gate",
@@ -109,4 +129,13 @@ GATES: tuple[Gate, ...] = (
         _membership,
         explain_membership,
     ),
+)
+
+INFERENCE_GATE = Gate(
+    "inference_gate",
+    "Attributes of training rows are guessed, and training rows singled out, at most five points more often than those "
+    "of rows the generator never saw; UNDECIDED where the rows are too few to tell.",
+    frozenset({"PASS", "UNDECIDED"}),
+    _inference,
+    explain_inference,
 )
