@@ -80,14 +80,14 @@ class Halves:
         """The first half of the repetitions, from which the likelihood-ratio attack learns; it attacks the others."""
         return self.repetitions // 2
 
-    @property
-    def blocks(self) -> int:
-        """Number of blocks; the last one may be shorter."""
-        return -(-self.repetitions // BLOCK)
-
     def block(self, block: int) -> range:
         """Repetitions of a block."""
         return range(block * BLOCK, min((block + 1) * BLOCK, self.repetitions))
+
+
+def block_count(repetitions: int) -> int:
+    """Number of blocks; the last one may be shorter."""
+    return -(-repetitions // BLOCK)
 
 
 def dp_training(code: GeneratorCode, spec: CohortSpec, reference: PublicReference, plan: Plan) -> Training:
@@ -152,7 +152,7 @@ class HalfSplit:
 
     def collect(self, store: BlockStore) -> dict[str, FloatArray]:
         """{attack: [R, N]} of all blocks; raises BlockError if one is missing or altered. Blocks of others go."""
-        names = [self.digest(block) for block in range(self.halves.blocks)]
+        names = [self.digest(block) for block in range(block_count(self.halves.repetitions))]
         blocks = [store.load(name) for name in names]
         store.keep_only(names)
         return {code: np.concatenate([block[code] for block in blocks]) for code in blocks[0]}

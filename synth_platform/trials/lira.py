@@ -40,11 +40,11 @@ class RowTest:
 def fit_row_test(scores: FloatArray, members: BoolArray) -> RowTest:
     """The test of every row by S shadows: scores [A, S, N], members [S, N].
 
-    The covariance is pooled over rows and over in and out, as the paper advises for few shadows; scores are rounded, and
-    the variance of that rounding is part of it, so that a leak without any noise has a weight too. The shift mean_in - mean_out of a row rests on S/2 shadows a side, so it is
-    shrunk towards the mean shift of all rows by the known noise (empirical Bayes, per score): what every row leaks
-    is then used to the full, and what one row leaks as far as the shadows can show it. A row that was never in, or
-    never out, has the mean shift.
+    The covariance is pooled over rows and over in and out, as the paper advises for few shadows. Scores are rounded, so
+    the variance of rounding is part of it, and a leak without noise has a finite weight. The shift of a row,
+    mean_in - mean_out, rests on S/2 shadows a side, so it is shrunk towards the mean shift of all rows by the known
+    noise (empirical Bayes, per score): what every row leaks is used to the full, what one row leaks as far as the
+    shadows can show it. A row that was never in, or never out, has the mean shift.
 
     Raises ValueError with fewer than four shadows, or if no row was both in and out.
     """
