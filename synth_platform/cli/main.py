@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from synth_platform.cli import cohort_commands, ledger_commands, reaudit_commands, run_commands, ui
+from synth_platform.cli import cohort_commands, curve_commands, daemon, ledger_commands, reaudit_commands, run_commands, ui
 from synth_platform.cli.app import app
 
-COMMANDS = (cohort_commands, ledger_commands, reaudit_commands, run_commands, ui)
+COMMANDS = (cohort_commands, curve_commands, daemon, ledger_commands, reaudit_commands, run_commands, ui)
 
 
 def _print_version(wanted: bool) -> None:

@@ -13,6 +13,7 @@ import typer
 
 from resources.cohorts import CohortRegistry
 from synth_platform.cli.app import app, console, fail, home
+from synth_platform.cli.daemon import MODULE
 from synth_platform.contract.cohort_spec import CohortSpecError
 
 LOOPBACK = "127.0.0.1"
@@ -23,7 +24,7 @@ def ui(
     port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000,
     read_only: Annotated[bool, typer.Option("--read-only", help="For governance: look, but change nothing.")] = False,
 ) -> None:
-    """Open the platform in Dagster's UI (Ctrl-C stops it)."""
+    """Open the platform in Dagster's UI, with the schedules and sensors of the home running (Ctrl-C stops both)."""
     from synth_platform.cli.runner import Runner
 
     _require_free(port)
@@ -35,11 +36,9 @@ def ui(
             runner.add_cohort(registry.spec(name))
         except CohortSpecError as error:
             typer.echo(f"synth: warning: cohort {name!r} is left out: {error}", err=True)
-    module = ["-m", "synth_platform.definitions"]
-    web = ["-m", "dagster_webserver", "--host", LOOPBACK, "--port", str(port), *module]
-    commands = [[*web, "--read-only"] if read_only else web]
-    if not read_only:
-        commands.append(["-m", "dagster._daemon", "run", *module])
+    web = ["-m", "dagster_webserver", "--host", LOOPBACK, "--port", str(port), *MODULE]
+    # Re-audits run wherever somebody looks: the daemon of the home, or a process that waits to take over from it.
+    commands = [[*web, "--read-only"] if read_only else web, ["-m", "synth_platform.cli.daemon"]]
     typer.echo(f"{'read-only ' if read_only else ''}UI: http://{LOOPBACK}:{port}   home: {place.root}   stop: Ctrl-C")
     children = [subprocess.Popen([sys.executable, *command], env=dict(os.environ)) for command in commands]
     signal.signal(signal.SIGTERM, signal.default_int_handler)
