@@ -1,0 +1,85 @@
+"""From what lies in a home to the evidence of a cohort and plan, by path: a run may have judged one generator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import dagster as dg
+from upath import UPath
+
+from resources.artefacts import CONTENT, artefact_fingerprint, read_artefact, read_content
+from resources.cohorts import CohortRegistry
+from resources.home import HomeResource, SynthHome
+from resources.ledger import home_ledger, statistic_store
+from resources.private import fingerprint_key
+from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, GeneratorCode
+from synth_platform.privacy.fingerprint import FingerprintKey
+from synth_platform.release.evidence import Judged, write_evidence
+
+INPUTS = ("normalized/batch_corrected", "public/reference")
+NOT_VERDICTS = frozenset({"release"})
+
+
+def gather_evidence(
+    home: HomeResource, registry: CohortRegistry, cohort: str, plan: str, *, ledger_url: str | None = None
+) -> dict[str, Any]:
+    """The evidence of what is stored now, sealed. Raises ArtefactError where something is half-written or altered."""
+    spec, place, key = registry.spec(cohort), home.paths, fingerprint_key(home)
+    parts = _folders(place, spec, plan)
+    inputs = {name: place.artefact(dg.AssetKey.from_user_string(name), cohort) for name in INPUTS}
+    inputs |= {f"{code}/{name}": place.artefact(dg.AssetKey([code, name]), *folder) for code, folder in parts.items()
+               for name in ("checkpoint", "synthetic")}  # fmt: skip
+    return write_evidence(
+        spec=spec,
+        plan_key=plan,
+        reference=read_artefact(inputs["public/reference"], key),
+        real=read_artefact(inputs["normalized/batch_corrected"], key),
+        judged={code: _judged(place, spec, code, plan, folder, key) for code, folder in parts.items()},
+        cohort_documents=_documents(place.restricted / "gates", (cohort,), key, prefix="gates/"),
+        fingerprints={name: artefact_fingerprint(folder, key) for name, folder in inputs.items()},
+        ledger=home_ledger(place, ledger_url),
+        store=statistic_store(place),
+    )
+
+
+def judged_plans(place: SynthHome, spec: CohortSpec) -> list[str]:
+    """Plans of a cohort under which at least one DP table has a decision."""
+    folders = [place.artefact(dg.AssetKey([code, "decision"]), spec.name) for code in DP_GENERATORS]
+    return sorted({plan.name for folder in folders if folder.exists() for plan in folder.iterdir() if _stored(plan)})
+
+
+def _folders(place: SynthHome, spec: CohortSpec, plan: str) -> dict[GeneratorCode, tuple[str, ...]]:
+    """Partition of every generator that has a decision: cohort and plan, or cohort alone for a control."""
+    parts = {code: (spec.name, plan) if code in DP_GENERATORS else (spec.name,) for code in spec.generators}
+    return {code: p for code, p in parts.items() if _stored(place.artefact(dg.AssetKey([code, "decision"]), *p))}
+
+
+def _judged(
+    place: SynthHome, spec: CohortSpec, code: GeneratorCode, plan: str, parts: tuple[str, ...], key: FingerprintKey
+) -> Judged:
+    package = place.released / f"{spec.name}-{code}-{plan}"
+    return Judged(
+        documents=_documents(place.restricted / code, parts, key),
+        state=read_artefact(place.artefact(dg.AssetKey([code, "checkpoint"]), *parts), key),
+        tables=read_artefact(place.artefact(dg.AssetKey([code, "synthetic"]), *parts), key),
+        package=package if code in DP_GENERATORS and package.is_dir() else None,
+    )
+
+
+def _documents(
+    root: UPath, parts: tuple[str, ...], key: FingerprintKey, prefix: str = ""
+) -> dict[str, Mapping[str, Any]]:
+    return {prefix + name: read_artefact(folder, key) for name, folder in _document_folders(root, parts)}
+
+
+def _document_folders(root: UPath, parts: tuple[str, ...]) -> Iterator[tuple[str, UPath]]:
+    """Stored documents under a stage; whatever verdicts a stage may have, they are all evidence."""
+    for stage in sorted(root.iterdir(), key=lambda path: path.name) if root.exists() else []:
+        folder = stage.joinpath(*parts)
+        if stage.name not in NOT_VERDICTS and _stored(folder) and read_content(folder)["codec"] == "document":
+            yield stage.name, folder
+
+
+def _stored(folder: UPath) -> bool:
+    return bool((folder / CONTENT).exists())
