@@ -212,6 +212,10 @@ class Ledger:
             if domain in (None, row["domain"])
         ]
 
+    def chain(self) -> list[dict[str, Any]]:
+        """Every row of the chain with every column, so that its hashes can be recomputed: for the restricted zone."""
+        return [dict(row) for row in self._rows()]
+
     def budget_summary(self, domain: str) -> dict[str, Any]:
         """Cap and spending of `domain`, JSON-ready.
 
