@@ -16,6 +16,7 @@ from assets.governance import governance_assets
 from assets.half_split import half_split_assets
 from assets.normalized import normalized_matrix, real_arm
 from assets.partitions import cohort_plans
+from assets.power import gates_power
 from assets.public import public_reference
 from assets.reaudit import governance_watch, reaudit_job, reaudit_schedule
 from assets.releases import release_assets
@@ -29,7 +30,7 @@ from resources.ledger import LedgerResource, NoiseResource
 from resources.register import RegisterResource
 from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS
 
-SHARED_STAGES = ("cohort", "public", "normalized")
+SHARED_STAGES = ("cohort", "public", "normalized", "gates")
 COHORT_JOB = "judge_controls"
 PLAN_JOB = "release_plan"
 
@@ -54,6 +55,7 @@ def build_definitions(*, resources: Mapping[str, Any] | None = None) -> dg.Defin
             public_reference,
             normalized_matrix,
             real_arm,
+            gates_power,
             *statistics_assets,
             *generator_assets,
             *gate_assets,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from synth_platform.evaluation.evidence import Evidence, rounded
 from synth_platform.evaluation.learners import anova_f, fit_cox, fit_lda
 from synth_platform.evaluation.preservation import Preservation, UtilityStatus, judge, utility_status
 from synth_platform.evaluation.statistics import jackknife_groups
-from synth_platform.normalize.rows import EncodedRows, FloatArray
+from synth_platform.normalize.rows import EncodedRows, FloatArray, IntArray
 
 MINIMUM_REPLICATES = 5
 Value = float | None
@@ -140,19 +140,7 @@ def utility_gate(
     synthetic = [freeze_arm(rows, test, classes) for rows in replicates]
     reference = freeze_arm(public, test, classes) if public is not None else None
     group = jackknife_groups(len(test), groups)
-    kept = [group != g for g in range(groups)]
-    verdicts = {
-        e.name: judge_endpoint(
-            e,
-            value=partial(endpoint_value, e.name, test=test),
-            importance=_reference(test, classes)[None],
-            real=real,
-            synthetic=synthetic,
-            public=reference,
-            kept=kept,
-        )
-        for e in endpoints
-    }
+    verdicts = dict(split_verdicts(endpoints, real, synthetic, reference, test=test, group=group))
     return UtilityVerdict(
         status=utility_status(verdict.judged.status for verdict in verdicts.values()),
         endpoints=verdicts,
@@ -168,6 +156,33 @@ def utility_gate(
             "arms": arms_evidence(real, synthetic, reference),
         },
     )
+
+
+def split_verdicts(
+    endpoints: Sequence[Endpoint],
+    real: Arm,
+    synthetic: Sequence[Arm],
+    public: Arm | None,
+    *,
+    test: EncodedRows,
+    group: IntArray,
+) -> Iterator[tuple[EndpointName, EndpointVerdict]]:
+    """Every endpoint over arms frozen on one test split; group [n] of its rows, group by group deleted."""
+    importance = _reference(test, real.scores.shape[1])[None]
+    kept = [group != g for g in range(int(group.max()) + 1)]
+    for endpoint in endpoints:
+        yield (
+            endpoint.name,
+            judge_endpoint(
+                endpoint,
+                value=partial(endpoint_value, endpoint.name, test=test),
+                importance=importance,
+                real=real,
+                synthetic=synthetic,
+                public=public,
+                kept=kept,
+            ),
+        )
 
 
 def arms_evidence(real: Arm, synthetic: Sequence[Arm], public: Arm | None) -> Evidence:

@@ -92,7 +92,7 @@ def cross_fit(spec: CohortSpec, reference: PublicReference, rows: EncodedRows, t
     group = batch_groups(pooled.batch, groups)
     return _document(
         spec,
-        dict(_verdicts(spec.endpoints, *arms, held_out=pooled, fold=fold, group=group)),
+        dict(pooled_verdicts(spec.endpoints, *arms, held_out=pooled, fold=fold, group=group)),
         {
             "classes": classes,
             "folds": folds,
@@ -132,16 +132,17 @@ def explain_cross_fit(document: Document) -> tuple[str, ...]:
     return ((fault,) if fault else ()) + explain_utility(document)
 
 
-def _verdicts(
+def pooled_verdicts(
     endpoints: Sequence[Endpoint],
     real: Arm,
     synthetic: Sequence[Arm],
-    public: Arm,
+    public: Arm | None,
     *,
     held_out: EncodedRows,
     fold: IntArray,
     group: IntArray,
 ) -> Iterator[tuple[EndpointName, EndpointVerdict]]:
+    """Every endpoint over pooled arms; fold and group [n] of the held-out rows, group by group deleted."""
     classes = real.scores.shape[1]
     undefined = set(undefined_endpoints(held_out, fold, classes))
     references = np.array([reference_importance(held_out.take(fold == k), classes) for k in range(fold.max() + 1)])
