@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from scipy.optimize import brentq
+
 from synth_platform.evaluation.statistics import normal_quantile, six
 
 RateStatus = Literal["PASS", "FAIL", "UNDECIDED"]
@@ -17,9 +19,9 @@ class RateDifference:
     """Success on training rows against success on control rows.
 
     excess: train - control, between lower and upper, each one-sided. risk: excess / (1 - control), at least 0: the
-    share of what is left to be guessed (Giomi et al. 2023); None where nothing is left. detectable: the excess that
-    would be found above the margin with 90 % power, by the width of this interval. status: FAIL if even `lower` is
-    above the margin, PASS if even `upper` is not, else UNDECIDED: too few rows to tell.
+    share of what is left to be guessed (Giomi et al. 2023); None where nothing is left. detectable: the smallest true
+    excess that these rows would find above the margin with 90 % power; None where no excess would be found. status:
+    FAIL if even `lower` is above the margin, PASS if even `upper` is not, else UNDECIDED: too few rows to tell.
     """
 
     train: float
@@ -28,7 +30,7 @@ class RateDifference:
     lower: float
     upper: float
     risk: float | None
-    detectable: float
+    detectable: float | None
     status: RateStatus
 
 
@@ -50,6 +52,26 @@ def newcombe(first: float, first_trials: float, second: float, second_trials: fl
     )
 
 
+def detectable_excess(
+    control: float, train_trials: float, control_trials: float, *, margin: float, z: float
+) -> float | None:
+    """The excess over a control rate whose lower bound at z lies above `margin` with 90 % power; None if there is none.
+
+    At the excess sought, the bound expected is 1.28 standard errors of the difference above the margin.
+    """
+
+    def surplus(excess: float) -> float:
+        train = min(1.0, control + excess)
+        lower, _ = newcombe(train, train_trials, control, control_trials, z)
+        error = math.sqrt(train * (1 - train) / train_trials + control * (1 - control) / control_trials)
+        return lower - margin - normal_quantile(POWER) * error
+
+    largest = 1 - control
+    if largest <= margin or surplus(largest) < 0:
+        return None
+    return round(float(brentq(surplus, margin, largest)), 6)
+
+
 def compare_rates(
     train: float, train_trials: float, control: float, control_trials: float, *, margin: float, error: float
 ) -> RateDifference:
@@ -65,6 +87,6 @@ def compare_rates(
         lower=lower,
         upper=upper,
         risk=round(max(0.0, excess / (1 - control)), 6) if control < 1 else None,
-        detectable=round(margin + (excess - lower) * (1 + normal_quantile(POWER) / z), 6),
+        detectable=detectable_excess(control, train_trials, control_trials, margin=margin, z=z),
         status="FAIL" if six(lower) > six(margin) else "PASS" if six(upper) <= six(margin) else "UNDECIDED",
     )

@@ -12,7 +12,13 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from synth_platform.contract.options import GateOptions
 from synth_platform.evaluation.attacks import attack_scores
-from synth_platform.evaluation.membership import membership_gate, required_rows, tpr_at
+from synth_platform.evaluation.membership import (
+    confirmation_power,
+    judge_attack,
+    membership_gate,
+    required_rows,
+    tpr_at,
+)
 from synth_platform.normalize.rows import EncodedRows
 
 OPTIONS = GateOptions()
@@ -62,6 +68,48 @@ def test_required_rows_is_the_published_701() -> None:
     assert required_rows(0.55, attacks=1) < 701 < required_rows(0.55, attacks=4)
     assert required_rows(0.60) == 176
     assert required_rows(0.55, attacks=3) == 776  # 775.03
+
+
+@pytest.mark.parametrize("attacks", [1, 2, 3])
+def test_each_attack_is_confirmed_with_the_power_that_required_rows_promise(attacks: int) -> None:
+    """With N rows a side by which each attack has 90 %, all together have 1 - A .1 at least; (2N + 1) / (12 N^2) is
+    1 / (6 N) up to one in 2 N.
+    """
+    n = required_rows(0.55, attacks)
+    assert confirmation_power(0.55, n, n, attacks) == pytest.approx(1 - attacks * 0.1, abs=2e-3)
+
+
+def test_power_is_a_lower_bound_of_how_often_harmless_scores_are_confirmed() -> None:
+    """1,000 pairs of 300 members and 500 non-members with three unrelated scores of one law, limit .58: the share of
+    confirmed ones is at least the power less four standard errors (.05), and no more than what independence allows.
+    """
+    rng = np.random.default_rng(1)
+    options = GateOptions(membership_limit=0.58)
+    confirmed = []
+    for _ in range(1000):
+        uppers = []
+        for _ in range(3):
+            attack = judge_attack(rng.normal(size=300), rng.normal(size=500), options)
+            uppers.append(attack.upper)
+        confirmed.append(max(uppers) <= 0.58)
+    power = confirmation_power(0.58, 300, 500, 3)
+    assert 0.7 < power < 0.9
+    assert power - 0.05 <= np.mean(confirmed) <= (1 - (1 - power) / 3) ** 3 + 0.05
+
+
+def test_too_few_rows_have_no_power_and_say_that_they_cannot_decide() -> None:
+    train, holdout, public = gaussian(20, 1), gaussian(20, 2), rows(gaussian(60, 3))
+    verdict = membership_gate(rows(train), rows(holdout), rows(gaussian(60, 4)), public, OPTIONS)
+    assert verdict.power == 0
+    assert {attack.finding for attack in verdict.attacks.values()} == {"UNDECIDED"}
+    assert all(attack.lower < attack.auroc < attack.upper for attack in verdict.attacks.values())
+
+
+def test_findings_follow_the_interval() -> None:
+    scores = np.arange(200.0)
+    assert judge_attack(scores + 150, scores, OPTIONS).finding == "ABOVE"
+    assert judge_attack(scores - 150, scores, OPTIONS).finding == "BELOW"
+    assert judge_attack(scores + 15, scores, OPTIONS).finding == "UNDECIDED"
 
 
 def test_tpr_counts_only_thresholds_within_the_rate() -> None:
