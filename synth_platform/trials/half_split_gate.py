@@ -1,9 +1,9 @@
 """The verdict of the repeated half-split audit: the membership rule of 8-1 §3.4 on repeated attacks.
 
 FAIL if the mean AUROC of an attack is above the limit; PASS_CONFIRMED if every upper bound is at or below it; else
-PASS_POINT. The attacks are the registered ones and LIRA; Bonferroni counts them all. Whatever LIRA learned, it learned
-from shadows alone: given these, the repetitions it attacks are independent and identically distributed, so its bound
-is the same t bound as the others'.
+PASS_POINT. An attack whose interval holds the limit is UNDECIDED. The attacks are the registered ones and LIRA;
+Bonferroni counts them all. Whatever LIRA learned, it learned from shadows alone: given these, the repetitions it
+attacks are independent and identically distributed, so its bound is the same t bound as the others'.
 
 Evidence, from which every figure follows without rows or generator (numbers to six decimals, R repetitions, N rows,
 S = R // 2 shadows, which are repetitions 0 .. S-1):
@@ -67,7 +67,7 @@ def half_split_document(
     learned = fit_row_test(stacked[:, :shadows], members[:shadows])(stacked[:, shadows:])
     attacks = {attack: repeated_attack(values, members) for attack, values in scores.items()}
     attacks[LIRA] = repeated_attack(learned, members[shadows:])
-    figures = {attack: _figures(found, len(attacks)) for attack, found in attacks.items()}
+    figures = {attack: _figures(found, len(attacks), gates.membership_limit) for attack, found in attacks.items()}
     status = _status(figures, gates.membership_limit)
     seeds = np.array([halves.seeds(r) for r in range(halves.repetitions)])
     return {
@@ -109,25 +109,29 @@ def explain_half_split(judged: Mapping[str, Any], power_floor: float) -> tuple[s
     summary, limit = judged["summary"], six(judged["evidence"]["membership_limit"])
     reasons = []
     for attack, figures in summary["attacks"].items():
+        unsure = ", by its point estimate; its interval holds the limit" if figures["finding"] == "UNDECIDED" else ""
         if six(figures["auroc"]) > limit:
-            reasons.append(f"attack {attack} tells the rows that were trained on from the others")
+            reasons.append(f"attack {attack} tells the rows that were trained on from the others{unsure}")
         elif six(figures["upper"]) > limit:
-            reasons.append(f"attack {attack} is below the limit, but its upper bound is not")
+            reasons.append(f"attack {attack} is below the limit, but its interval is too wide to confirm it")
     if six(summary["power"]) < six(power_floor):
         reasons.append("LOW power: too few repetitions to confirm a generator that leaks nothing (gates.repetitions)")
     return tuple(reasons)
 
 
-def _figures(attack: RepeatedAttack, attacks: int) -> dict[str, float]:
+def _figures(attack: RepeatedAttack, attacks: int, limit: float) -> dict[str, Any]:
+    lower, upper = (round(bound, 6) for bound in attack.bounds(attacks))
     return {
         "auroc": round(attack.auroc, 6),
-        "upper": round(min(1.0, attack.upper(attacks)), 6),
+        "lower": lower,
+        "upper": upper,
+        "finding": "ABOVE" if six(lower) > six(limit) else "BELOW" if six(upper) <= six(limit) else "UNDECIDED",
         "standard_error": round(attack.standard_error, 6),
         "tpr_at_1pct_fpr": round(float(attack.tprs.mean()), 6),
     }
 
 
-def _status(figures: Mapping[str, Mapping[str, float]], membership_limit: float) -> HalfSplitStatus:
+def _status(figures: Mapping[str, Mapping[str, Any]], membership_limit: float) -> HalfSplitStatus:
     limit = six(membership_limit)
     if max(six(attack["auroc"]) for attack in figures.values()) > limit:
         return "FAIL"
