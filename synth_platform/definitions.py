@@ -7,6 +7,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets.audit import audit_assets
 from assets.cohort import cohort
 from assets.cross_fit import cross_fit_assets
 from assets.decisions import decision_assets
@@ -62,6 +63,7 @@ def build_definitions(*, resources: Mapping[str, Any] | None = None) -> dg.Defin
             *half_split_assets,
             *cross_fit_assets,
             *decision_assets,
+            *audit_assets,
             *release_assets,
             *governance_assets,
         ],
@@ -74,8 +76,8 @@ def build_definitions(*, resources: Mapping[str, Any] | None = None) -> dg.Defin
             ),
             dg.define_asset_job(
                 PLAN_JOB,
-                selection=dg.AssetSelection.groups("statistics", *DP_GENERATORS),
-                description="One privacy plan of a cohort: statistics, generators, gates, decisions, releases.",
+                selection=dg.AssetSelection.groups("statistics", *DP_GENERATORS, "audit"),
+                description="One privacy plan of a cohort: statistics, generators, gates, decisions, audit, releases.",
             ),
             reaudit_job,
         ],

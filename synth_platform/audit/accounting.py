@@ -86,7 +86,7 @@ def sampled_gaussian_rdp(order: int, q: float, sigma: float) -> float:
     z = np.linspace(-_TAIL * sigma, order + _TAIL * sigma, points)
     log_density = -(z**2) / (2 * sigma**2) - math.log(sigma * math.sqrt(2 * math.pi))
     shift = (2 * z - 1) / (2 * sigma**2)
-    log_power = order * np.logaddexp(math.log1p(-q), math.log(q) + shift)
+    log_power = np.asarray(order * np.logaddexp(math.log1p(-q), math.log(q) + shift))
     if log_power.max() < _SMALL_LOG:
         # E(.)^a - 1 directly, so that a step which costs next to nothing keeps its digits.
         excess = trapezoid(np.exp(log_density) * np.expm1(order * np.log1p(q * np.expm1(shift))), z)
@@ -106,12 +106,12 @@ def epsilon_rdp(plan: Composed, delta: float) -> float:
             lambda x: (1 + math.exp(x)) * rho + budget / math.exp(x), bounds=(-20, 30), options={"xatol": 1e-10}
         )
         return float(least.fun)
-    return min(
-        math.fsum(steps * sampled_gaussian_rdp(order, q, z) for (q, z), steps in plan.sampled.items())
-        + order * rho
-        + budget / (order - 1)
-        for order in ORDERS
-    )
+
+    def cost(order: int) -> float:
+        sampled = math.fsum(steps * sampled_gaussian_rdp(order, q, z) for (q, z), steps in plan.sampled.items())
+        return sampled + order * rho + budget / (order - 1)
+
+    return min(map(cost, ORDERS))
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:

@@ -50,7 +50,7 @@ def audit_decision(found: Findings, code: str, generator: Document, evidence: Do
     decision = mapping(documents, "decision")
     name = f"G4/{code}/decision"
     dp = code in DP_GENERATORS
-    _copied(found, name, decision, documents)
+    _copied(found, name, decision, _chosen(documents, mapping(evidence, "cohort_documents"), registered, dp=dp))
     plan = mapping(registered, "plan") if dp else {}
     ledger = mapping(decision, "ledger")
     fields: dict[str, Any] = {
@@ -75,6 +75,8 @@ def audit_decision(found: Findings, code: str, generator: Document, evidence: Do
         formal=text(ledger, "status"),
     )
     before = list(_preconditions(code, generator, registered))
+    if text(decision, "inference", "status") == "FAIL":
+        before.append("INFERENCE_FAIL")
     found.same(f"{name}/grade", "decision", item(decision, "decision"), "BLOCKED" if before else grade)
     found.same(f"{name}/reasons", "decision", sorted(sequence(decision, "reasons")), sorted([*before, *reasons]))
     notes = list(_notes(decision, registered)) if dp else []
@@ -85,19 +87,34 @@ def audit_decision(found: Findings, code: str, generator: Document, evidence: Do
     found.holds(f"{name}/paid", "paid", paid or not eligible, "eligible without committed ledger entries")
 
 
-def _copied(found: Findings, name: str, decision: Document, documents: Document) -> None:
-    """What a decision says of its gates is what their documents say."""
+def _chosen(documents: Document, of_cohort: Document, registered: Document, *, dp: bool) -> Document:
+    """What a decision must say of its gates: their summaries, each of the design that was registered to count.
+
+    A control is judged by the direct designs. Half splits speak of the generator, so the released table itself must not
+    fail beside them.
+    """
     utility = mapping(documents, "utility_gate", "summary")
-    copies = {
-        "utility": (item(decision, "utility", "status"), item(utility, "status")),
-        "endpoints": (item(decision, "endpoints"), item(utility, "endpoints")),
-        **{
-            gate: (item(decision, gate), item(documents, f"{gate}_gate", "summary"))
-            for gate in ("closest_record", "membership")
-        },
+    utility_design = text(registered, "gates", "utility_design") if dp else "holdout"
+    if utility_design == "cross_fit":
+        utility = mapping(documents, "cross_fit_utility", "summary")
+    membership = {**mapping(documents, "membership_gate", "summary"), "design": "direct"}
+    if dp and text(registered, "gates", "membership_design") == "half_split":
+        halves, direct = mapping(documents, "half_split_audit", "summary"), membership["status"]
+        status = direct if direct == "FAIL" else item(halves, "status")
+        membership = {**halves, "status": status, "design": "half_split", "direct": direct}
+    return {
+        "utility": {"status": item(utility, "status"), "design": utility_design},
+        "endpoints": item(utility, "endpoints"),
+        "closest_record": item(documents, "closest_record_gate", "summary"),
+        "membership": membership,
+        "inference": item(documents, "inference_gate", "summary"),
+        "power": item(of_cohort, "gates/power", "summary"),
     }
-    for part, (claimed, own) in copies.items():
-        found.same(f"{name}/{part}", "copied", claimed, own, public=False)
+
+
+def _copied(found: Findings, name: str, decision: Document, chosen: Document) -> None:
+    for part, own in chosen.items():
+        found.same(f"{name}/{part}", "copied", item(decision, part), own, public=False)
 
 
 def _preconditions(code: str, generator: Document, registered: Document) -> Iterator[str]:
@@ -117,6 +134,11 @@ def _notes(decision: Document, registered: Document) -> Iterator[str]:
         yield "NO_PRIVATE_LIFT"
     if number(registered, "gates", "membership_limit") > GateOptions().membership_limit:
         yield "LOOSENED_MEMBERSHIP_LIMIT"
+    floor = number(registered, "gates", "power_floor")
+    if any(number(endpoint, "power") < floor for endpoint in mapping(decision, "power", "utility").values()):
+        yield "LOW_POWER_UTILITY"
+    if number(decision, "membership", "power") < floor:
+        yield "LOW_POWER_MEMBERSHIP"
 
 
 def audit_package(
@@ -129,8 +151,10 @@ def audit_package(
     for field, claimed in published.items():
         found.holds(f"{name}/decision/{field}", "package", _part_of(claimed, decision.get(field)), "not as it stands")
     if text(registered, "publication") == "statuses_only":
-        shown = [published["utility"], published["closest_record"], published["membership"]]
-        only = all(set(gate) == {"status"} for gate in (*shown, *mapping(published, "endpoints").values()))
+        gates = ("utility", "closest_record", "membership", "inference")
+        shown = [mapping(published, gate) for gate in gates if gate in published]
+        shown += mapping(published, "endpoints").values()
+        only = all(set(gate) <= {"status", "design"} for gate in shown)
         found.holds(f"{name}/policy", "package", only, "figures beside statuses")
     listed, files = mapping(package, "checksums"), mapping(package, "files")
     for file in sorted({*listed, *files}):

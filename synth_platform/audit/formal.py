@@ -15,12 +15,16 @@ RELATIVE = 2e-6
 
 @dataclass(frozen=True)
 class Promise:
-    """What a generator was promised to cost, in which domain, and the epsilon an attack proves (None for a control)."""
+    """What a generator was promised to cost, in which domain, and what stands against it.
+
+    proven: the epsilon that an attack proves, None for a control. contradicted: whether canaries refute the mechanisms.
+    """
 
     domain: str
     epsilon: float
     delta: float
     proven: float | None
+    contradicted: bool = False
 
 
 def audit_formal(found: Findings, code: str, ledger: Document, state: Document, book: Book, promise: Promise) -> None:
@@ -48,7 +52,7 @@ def audit_formal(found: Findings, code: str, ledger: Document, state: Document, 
     _figure(found, f"{name}/auroc_bound", "auroc_bound", figure(ledger, "auroc_bound"), *bounds)
 
     spent = number(ledger, "epsilon_pld")
-    contradictions = ["DP_AUDIT_CONTRADICTION"] if promise.proven is not None and promise.proven > spent + 1e-6 else []
+    contradictions = list(_contradictions(spent, promise))
     excesses = list(_excesses(spent, book, promise)) if ids else []
     status = "CONTRADICTION" if contradictions else "BUDGET_EXCEEDED" if excesses else "OK"
     _status(found, name, ledger, status, [*contradictions, *excesses])
@@ -88,6 +92,13 @@ def _absent(ids: Sequence[str], state: Document, book: Book, domain: str) -> Ite
             yield f"ARTEFACT_MISMATCH:{entry_id}"
 
 
+def _contradictions(spent: float, promise: Promise) -> Iterator[str]:
+    if promise.proven is not None and six(promise.proven) > six(spent):
+        yield "DP_AUDIT_CONTRADICTION"
+    if promise.contradicted:
+        yield "MECHANISM_AUDIT_CONTRADICTION"
+
+
 def _excesses(spent: float, book: Book, promise: Promise) -> Iterator[str]:
     if six(spent) > six(promise.epsilon):
         yield "PLAN_EXCEEDED"
@@ -97,7 +108,7 @@ def _excesses(spent: float, book: Book, promise: Promise) -> Iterator[str]:
         yield f"DOMAIN_OVER_CAP:{promise.domain}"
 
 
-def promise_of(registered: Document, *, dp: bool, proven: float | None) -> Promise:
+def promise_of(registered: Document, documents: Document, *, dp: bool, proven: float | None) -> Promise:
     """The plan's promise for a DP generator; a control promises nothing, at the domain's delta."""
     target = mapping(registered, "plan" if dp else "budget")
     return Promise(
@@ -105,4 +116,5 @@ def promise_of(registered: Document, *, dp: bool, proven: float | None) -> Promi
         epsilon=number(target, "epsilon") if dp else 0.0,
         delta=number(target, "delta"),
         proven=proven if dp else None,
+        contradicted=dp and text(documents, "mechanism_audit", "status") == "CONTRADICTION",
     )

@@ -28,6 +28,20 @@ AUDITORS: Mapping[str, Auditor] = {
 EMPTY_BOOK = Book(MappingProxyType({}), False, MappingProxyType({}), ())
 
 
+REPORT_FIELDS = (
+    "status",
+    "scope",
+    "passed",
+    "failed",
+    "counts",
+    "failures",
+    "uncovered",
+    "documents",
+    "evidence_sha256",
+    "conformance_sha256",
+)
+
+
 @dataclass(frozen=True)
 class Report:
     """What an audit found. It holds names, statuses and public figures, nothing that is a function of private rows.
@@ -117,7 +131,7 @@ def _audit_generator(found: Findings, code: str, evidence: Document, book: Book)
             if dp:
                 delta = float(item(registered, "plan", "delta"))
                 proven = epsilon_lower_bound(mapping(documents, "membership_gate", "evidence", "scores"), delta)
-            promise = promise_of(registered, dp=dp, proven=proven)
+            promise = promise_of(registered, documents, dp=dp, proven=proven)
             ledger = mapping(documents, "decision", "ledger")
             audit_formal(found, code, ledger, mapping(generator, "state"), book, promise)
         with found.section(f"G4/{code}/decision"):

@@ -7,10 +7,28 @@ from typing import Annotated
 
 import typer
 
-from synth_platform.cli import cohort_commands, curve_commands, daemon, ledger_commands, reaudit_commands, run_commands, ui
+from synth_platform.cli import (
+    audit_commands,
+    cohort_commands,
+    curve_commands,
+    daemon,
+    ledger_commands,
+    reaudit_commands,
+    run_commands,
+    ui,
+)
 from synth_platform.cli.app import app
 
-COMMANDS = (cohort_commands, curve_commands, daemon, ledger_commands, reaudit_commands, run_commands, ui)
+COMMANDS = (
+    audit_commands,
+    cohort_commands,
+    curve_commands,
+    daemon,
+    ledger_commands,
+    reaudit_commands,
+    run_commands,
+    ui,
+)
 
 
 def _print_version(wanted: bool) -> None:

@@ -53,9 +53,8 @@ class Runner:
             spec.plan(plan)
             self._instance.add_dynamic_partitions(PLAN, [plan])
             partition = dg.MultiPartitionKey({"cohort": spec.name, "plan": plan})
-            outcomes.append(
-                self._job(PLAN_JOB, partition, mechanisms, [dg.AssetKey(["statistics", m]) for m in mechanisms])
-            )
+            statistics = [dg.AssetKey(["statistics", m]) for m in mechanisms]
+            outcomes.append(self._job(PLAN_JOB, partition, [*mechanisms, "audit"], statistics))
         return outcomes
 
     def reaudit(self) -> Outcome:
