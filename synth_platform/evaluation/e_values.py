@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import numpy as np
 from scipy.optimize import brentq
@@ -50,6 +51,7 @@ def log_moment(tilt: float, members: int, nonmembers: int) -> float:
     return float((_log_expm1(tilt * (nonmembers + i)) - _log_expm1(tilt * i)).sum() - orders)
 
 
+@cache
 def tilt(limit: float, members: int, nonmembers: int) -> float:
     """The t at which a look counts 1 exactly where its AUROC is `limit`, in (1/2, 1]; 0 where the limit is 1.
 
