@@ -119,10 +119,6 @@ class Anchor:
         """[n, p] public rows around the mean of their class."""
         return np.asarray(self.rows.x - self.means[self.rows.label])
 
-    def risk(self, x: FloatArray, beta: FloatArray) -> FloatArray:
-        """[n] relative hazard exp(h(x)' beta), h unclipped."""
-        return relative_risk((x - self.centre) @ self.hazard.project, beta)
-
     def digest(self) -> str:
         """SHA-256 of every constant that a contribution depends on, for the parameters of a query."""
         digest = hashlib.sha256()

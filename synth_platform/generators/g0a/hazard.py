@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_platform.generators.g0a.anchor import Anchor
+from synth_platform.generators.g0a.anchor import Anchor, clip_rows, relative_risk
 from synth_platform.generators.g0a.model import SMALLEST_SLOPE, Noisy, invert
 from synth_platform.generators.g0a.shrinkage import shrink
-from synth_platform.generators.g0a.statistics import hazard_scores
+from synth_platform.generators.g0a.statistics import hazard_scores, residual_scores
 from synth_platform.normalize.rows import FloatArray
 
 REPLICATES = 4  # simulated times per public row
@@ -83,16 +83,19 @@ class _Simulation:
         rng = np.random.default_rng(SIMULATION_SEED)
         label = anchor.rows.label
         self._anchor = anchor
-        self._x = np.tile(anchor.rows.x + means[label], (REPLICATES, 1))
+        x = np.tile(anchor.rows.x + means[label], (REPLICATES, 1))
+        self._h = (x - anchor.centre) @ anchor.hazard.project
+        self._clipped, self._risk = clip_rows(self._h, anchor.hazard.clip), relative_risk(self._h, anchor.cox.beta)
         weight = np.tile((share / np.maximum(anchor.counts, 1))[label], REPLICATES)
         self._weight = weight / weight.sum()
-        self._exposure, self._dropout = rng.standard_exponential((2, len(self._x)))
+        self._exposure, self._dropout = rng.standard_exponential((2, len(x)))
 
     def scores(self, shift: FloatArray) -> FloatArray:
         """[q + 2] mean scores if beta, log baseline and log censoring hazard had this shift."""
         anchor, beta = self._anchor, self._anchor.cox.beta
-        risk = anchor.risk(self._x, beta + shift[: len(beta)]) * np.exp(shift[-2])
+        risk = relative_risk(self._h, beta + shift[: len(beta)]) * np.exp(shift[-2])
         failure = anchor.baseline.inverse(self._exposure / risk)
         lost = np.minimum(anchor.censoring.inverse(self._dropout * np.exp(-shift[-1])), anchor.longest)
         observed = (failure <= lost).astype(np.float64)
-        return np.asarray(self._weight @ hazard_scores(anchor, self._x, np.minimum(failure, lost), observed))
+        scores = residual_scores(anchor, self._clipped, self._risk, np.minimum(failure, lost), observed)
+        return np.asarray(self._weight @ scores)

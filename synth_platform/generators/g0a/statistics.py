@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_platform.generators.g0a.anchor import Anchor, clip_rows
+from synth_platform.generators.g0a.anchor import Anchor, clip_rows, relative_risk
 from synth_platform.normalize.rows import EncodedRows, FloatArray
 
 RESIDUAL_BOUND = 1.0  # martingale residuals are at most 1; cut at -1 they are bounded on both sides
@@ -75,8 +75,14 @@ def hazard_scores(anchor: Anchor, x: FloatArray, time: FloatArray, event: FloatA
     M has mean 0 at every x where the public model holds, so its product with the clipped coordinates h says which way
     the log hazard has to turn; M_c is the same for censoring. Both are cut at +-RESIDUAL_BOUND.
     """
-    h = anchor.hazard.clipped(x - anchor.centre)
-    hazard = anchor.baseline.at(time) * anchor.risk(x, anchor.cox.beta)
+    h = (x - anchor.centre) @ anchor.hazard.project
+    clipped, risk = clip_rows(h, anchor.hazard.clip), relative_risk(h, anchor.cox.beta)
+    return residual_scores(anchor, clipped, risk, time, event)
+
+
+def residual_scores(anchor: Anchor, h: FloatArray, risk: FloatArray, time: FloatArray, event: FloatArray) -> FloatArray:
+    """`hazard_scores` of rows with clipped coordinates h [n, q] and public relative risk [n]."""
+    hazard = anchor.baseline.at(time) * risk
     failed = np.clip(event - hazard, -RESIDUAL_BOUND, RESIDUAL_BOUND)
     lost = np.clip(1 - event - anchor.censoring.at(time), -RESIDUAL_BOUND, RESIDUAL_BOUND)
     level = LEVEL_WEIGHT * anchor.hazard.clip
