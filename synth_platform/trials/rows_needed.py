@@ -11,6 +11,7 @@ from synth_platform.evaluation.preservation import MARGIN_ABOVE_CHANCE, RATIO, S
 from synth_platform.evaluation.statistics import normal_quantile, t_quantile
 
 WANTED = 0.9
+_MOST = 1_000_000
 
 
 def rows_needed(judged: Sequence[Preservation], *, chance: float, rows: int, groups: int) -> int | None:
@@ -20,7 +21,7 @@ def rows_needed(judged: Sequence[Preservation], *, chance: float, rows: int, gro
     above max(.95, (c + .9 (TRTR - c)) / TRTR), the stricter of ratio and skill. At other rows it would lie above by the
     same mean, with a spread, of draws and of test rows together, that falls with the square root of their number. The
     same holds of the lower bound of TRTR over chance + .05, below which the gate holds. No rows help where a mean is on
-    the wrong side; fewer rows than jackknife groups are never enough.
+    the wrong side, nor where it takes more than a million. Fewer rows than jackknife groups are never enough.
     """
     if not judged or any(None in (j.preservation, j.trtr, j.lcb_preservation, j.lcb_trtr) for j in judged):
         return None
@@ -37,4 +38,5 @@ def rows_needed(judged: Sequence[Preservation], *, chance: float, rows: int, gro
     spread = math.sqrt(margin.var(ddof=1) + np.mean(((ratio - lcb_ratio) / t) ** 2))
     uncertainty = math.sqrt(np.mean(((real - lcb_real) / t) ** 2))
     factor = max(z * spread / float(margin.mean()), (t + z) * uncertainty / float(above_chance.mean())) ** 2
-    return max(groups, math.ceil(rows * factor))
+    needed = max(groups, math.ceil(rows * factor))
+    return needed if needed <= _MOST else None
