@@ -10,7 +10,7 @@ and with other noise and other tables. P = TSTR / TRTR, with TRTR of the same dr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -101,7 +101,7 @@ def curve(stage: Stage, grid: Grid, tell: Callable[[str], None] = lambda _: None
             drawn = draw_stage(stage, setting, draw)
             real.append(real_scores(drawn))
             seeds = [_SEEDS_APART * draw + table for table in range(1, grid.tables + 1)]
-            for code, epsilon, state in _states(drawn, grid.epsilons, draw):
+            for code, epsilon, state in _states(drawn, grid, draw):
                 scores = [preserved(table_scores(drawn, state, seed), real[-1]) for seed in seeds]
                 found.setdefault((code, epsilon), []).append(scores)
         for (code, epsilon), draws in found.items():
@@ -161,14 +161,12 @@ def curve_table(points: Iterable[CurvePoint]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema).with_columns(pl.col(numbers).fill_nan(None).round(6))
 
 
-def _states(
-    stage: Stage, epsilons: Sequence[float], seed: int
-) -> Iterator[tuple[GeneratorCode, float | None, GeneratorState]]:
+def _states(stage: Stage, grid: Grid, seed: int) -> Iterator[tuple[GeneratorCode, float | None, GeneratorState]]:
     for code in DP_GENERATORS:
-        for epsilon in (*epsilons, CEILING):
+        for epsilon in (*grid.epsilons, CEILING):
             yield code, epsilon, fit_at(stage, code, epsilon, seed=seed)
     yield "S_PUBLIC", None, fit_control("S_PUBLIC", reference=stage.reference)
-    truth = oracle(stage)
+    truth = oracle(stage, tables=grid.tables)
     if truth is not None:
         yield "S_ORACLE", None, truth
 

@@ -23,9 +23,10 @@ NAMES: dict[EndpointName, str] = {
     "auroc": "AUROC",
     "spearman": "Spearman",
 }
-LOWEST, HIGHEST = 0.6, 1.06
-TICKS = {0.6: "0.6", 0.7: "0.7", 0.8: "0.8", 0.9: "0.9", REQUIRED: "0.95", 1.0: "1"}
+LOWEST, HIGHEST, SKY = 0.6, 1.06, 1.25  # the axis ends at HIGHEST, or higher up to SKY where a mean does
+TICKS = {0.6: "0.6", 0.7: "0.7", 0.8: "0.8", 0.9: "0.9", REQUIRED: "0.95", 1.0: "1", 1.1: "1.1", 1.2: "1.2"}
 ERRORS = 2  # half width of bars and band, in standard errors
+_CLEAR = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
 PANEL_WIDTH, MARGIN, HEIGHT = 1.75, 1.2, 8.6  # inches
 
 
@@ -40,11 +41,13 @@ def curve_png(points: Sequence[CurvePoint], title: str) -> bytes:
     figure = Figure(figsize=(width, HEIGHT), layout="constrained")
     FigureCanvasAgg(figure)
     ratios = [len(group) + (0.3 if number == 0 else 0.0) for number, group in enumerate(groups)]  # 0.3: its labels
+    top = max([HIGHEST, *(min(p.preservation + 0.03, SKY) for p in points if np.isfinite(p.preservation))])
     parts = figure.subfigures(1, len(groups), width_ratios=ratios, squeeze=False)[0]
     for number, (part, group) in enumerate(zip(parts, groups, strict=True)):
         part.suptitle(", ".join(group[0].words[:-1]), fontsize=12, fontweight="bold")
-        _draw_group(part.subplots(len(ENDPOINTS), len(group), squeeze=False), group, points, first=number == 0)
-    figure.suptitle(f"{title}: P = TSTR / TRTR over ε", x=0.01, ha="left", fontsize=13, fontweight="bold")
+        axes = part.subplots(len(ENDPOINTS), len(group), squeeze=False)
+        _draw_group(axes, group, points, top, first=number == 0)
+    figure.suptitle(f"{title}\nP = TSTR / TRTR over ε", x=0.01, ha="left", fontsize=13, fontweight="bold")
     named = dict(zip(*reversed(part.axes[0].get_legend_handles_labels()), strict=True))
     figure.legend(
         named.values(),
@@ -59,10 +62,10 @@ def curve_png(points: Sequence[CurvePoint], title: str) -> bytes:
     return stream.getvalue()
 
 
-def _draw_group(axes: Any, group: Sequence[Setting], points: Sequence[CurvePoint], *, first: bool) -> None:
+def _draw_group(axes: Any, group: Sequence[Setting], points: Sequence[CurvePoint], top: float, *, first: bool) -> None:
     for (row, endpoint), (column, setting) in itertools.product(enumerate(ENDPOINTS), enumerate(group)):
         axis = axes[row, column]
-        _panel(axis, [p for p in points if p.setting == setting and p.endpoint == endpoint])
+        _panel(axis, [p for p in points if p.setting == setting and p.endpoint == endpoint], top)
         if row == 0:
             axis.set_title(setting.words[-1], fontsize=11)
         if row < len(ENDPOINTS) - 1:
@@ -75,7 +78,7 @@ def _draw_group(axes: Any, group: Sequence[Setting], points: Sequence[CurvePoint
             axis.set_ylabel(NAMES[endpoint], fontsize=12, fontweight="bold")
 
 
-def _panel(axis: Any, points: Sequence[CurvePoint]) -> None:
+def _panel(axis: Any, points: Sequence[CurvePoint], top: float) -> None:
     found: dict[tuple[GeneratorCode, float | None], CurvePoint] = {(p.generator, p.epsilon): p for p in points}
     epsilons = sorted({e for _, e in found if e is not None and e < CEILING})
     axis.axhline(REQUIRED, color="black", linewidth=0.8)
@@ -106,12 +109,14 @@ def _panel(axis: Any, points: Sequence[CurvePoint]) -> None:
     if ("S_ORACLE", None) in found:
         truth = found["S_ORACLE", None].preservation
         axis.axhline(truth, color="black", linewidth=1.2, linestyle=":", label="fresh draw of the truth")
-    if np.isnan([p.preservation for p in points]).all():
-        axis.text(0.5, 0.5, "not defined", transform=axis.transAxes, ha="center", color=GREY)
-    axis.set(ylim=(LOWEST, HIGHEST), xscale="log", xlim=(min(epsilons) / 1.3, max(epsilons) * 1.3))
+    undefined = np.isnan([p.preservation for p in points]).all()
+    said = "not defined" if undefined else f"TRTR {points[0].trtr:.2f}"  # P says little where TRTR is chance
+    axis.text(0.97, 0.04, said, transform=axis.transAxes, ha="right", fontsize=9, color="#595959", bbox=_CLEAR)
+    ticks = [tick for tick in TICKS if tick < top]
+    axis.set_yticks(ticks, [TICKS[tick] for tick in ticks])
+    axis.set(ylim=(LOWEST, top), xscale="log", xlim=(min(epsilons) / 1.3, max(epsilons) * 1.3))
     axis.set_xticks(epsilons, [f"{e:g}" for e in epsilons], minor=False)
     axis.set_xticks([], minor=True)
-    axis.set_yticks(list(TICKS), list(TICKS.values()))
     axis.tick_params(labelsize=9)
     axis.grid(axis="y", color="#E6E6E6", linewidth=0.6)
     axis.set_axisbelow(True)

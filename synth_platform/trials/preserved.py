@@ -6,10 +6,11 @@ import math
 
 from synth_platform.contract.cohort_spec import EndpointName, GeneratorCode, Plan
 from synth_platform.evaluation.utility import score_table
-from synth_platform.generators.build import fresh_rows
+from synth_platform.generators.build import FRESH_SEED
 from synth_platform.generators.controls import fit_control
 from synth_platform.generators.protocol import GeneratorState
 from synth_platform.normalize.rows import EncodedRows
+from synth_platform.sources.virtual import draw_fresh
 from synth_platform.trials.stage import Stage, fit_trial, trial_table
 
 ENDPOINTS: tuple[EndpointName, ...] = ("c_index", "macro_f1", "auroc", "spearman")
@@ -37,10 +38,13 @@ def fit_at(stage: Stage, code: GeneratorCode, epsilon: float, *, seed: int) -> G
     return fit_trial(code, stage.spec, stage.reference, plan, stage.rows.where_split("train"), seed=seed)
 
 
-def oracle(stage: Stage) -> GeneratorState | None:
-    """S_ORACLE: fresh rows of the truth, None where nobody can draw any."""
-    fresh = fresh_rows(stage.spec, stage.reference, stage.correction)
-    return None if fresh is None else fit_control("S_ORACLE", reference=stage.reference, fresh=fresh)
+def oracle(stage: Stage, *, tables: int) -> GeneratorState | None:
+    """S_ORACLE: fresh rows of the truth, enough for so many tables; None where nobody can draw any."""
+    if stage.spec.source.reader != "virtual":
+        return None
+    drawn = draw_fresh(stage.spec, stage.spec.synthetic.rows * tables, FRESH_SEED)
+    fresh = stage.correction.apply(stage.reference.encoder.encode(drawn))
+    return fit_control("S_ORACLE", reference=stage.reference, fresh=fresh)
 
 
 def _scores(stage: Stage, rows: EncodedRows) -> Scores:
