@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 from synth_platform.normalize.rows import FloatArray
 
 _BLOCK_BYTES = 1 << 26
-_CHUNK = 64
 _SPARE = 4
 _LARGEST = 1e145  # squares of differences and their sums stay finite
 _TIE = 1e-10
@@ -36,11 +36,12 @@ def nearest_distances(queries: FloatArray, points: FloatArray, k: int = 1) -> Fl
     if not largest <= _LARGEST:
         raise ValueError("distances need finite rows (1e145 at most): encode missing cells first")
     scale = 2.0 ** -max(0, int(np.frexp(largest)[1]))
+    kept = min(k + _SPARE, len(points))
     result = np.empty((len(queries), k))
     unsettled = np.arange(len(queries))
     for precision in (np.float32, np.float64):
         if len(unsettled):
-            bounds = _Bounds(points, scale, precision)
+            bounds = _Bounds(points, kept, scale, precision)
             settled = [_settle(rows, queries[rows], points, bounds, result) for rows in bounds.blocks(unsettled)]
             unsettled = unsettled[~np.concatenate(settled)]
     return np.round(result, 6)
@@ -54,16 +55,18 @@ class _Bounds:
     at most m u / (1 - m u) |x|.|y| in any order of summation (Higham 2002, §3.1), and 2 |q| |p| <= |q|^2 + |p|^2.
     """
 
-    def __init__(self, points: FloatArray, scale: float, precision: type[np.floating[Any]]) -> None:
+    def __init__(self, points: FloatArray, kept: int, scale: float, precision: type[np.floating[Any]]) -> None:
         n, d = points.shape
         limits = np.finfo(precision)
         self.scale = scale
         self.centre = points.mean(axis=0)
         self.margin = (3 * d + 32) * float(limits.eps) / 2
         self.underflow = (8 * d + 16) * float(limits.tiny)  # what underflows is lost absolutely, not relatively
-        self.chunks = -(-n // _CHUNK)
-        self.matrix = np.zeros((self.chunks * _CHUNK, d + 1), precision)
-        self.matrix[n:, d] = np.inf
+        self.kept = kept
+        self.chunk = math.isqrt(n // kept) + 1  # as many minima to look through as values in the chunks kept
+        self.chunks = -(-n // self.chunk)
+        self.matrix = np.zeros((self.chunks * self.chunk, d + 1), precision)
+        self.matrix[n:, d] = limits.max / 2
         self.rows = max(1, _BLOCK_BYTES // (self.matrix.itemsize * max(len(self.matrix), 8 * d)))
         self.product = np.empty((self.rows, len(self.matrix)), precision)
         for part in self.blocks(np.arange(n)):
@@ -77,7 +80,7 @@ class _Bounds:
             yield rows[start : start + self.rows]
 
     def below(self, queries: FloatArray) -> tuple[NDArray[Any], FloatArray]:
-        """Bounds [n, points, padded by infinity] less a number for each query, and these numbers [n].
+        """Bounds [n, points, then padding far above all] less a number for each query, and these numbers [n].
 
         The bounds are overwritten by the next call.
         """
@@ -98,11 +101,11 @@ def _settle(
     k = result.shape[1]
     bound, rest = bounds.below(queries)
     # The c smallest bounds lie in the c chunks with the smallest minima: only those are searched.
-    kept = min(k + _SPARE, len(points))
+    kept = bounds.kept
     searched = min(kept, bounds.chunks)
-    minima = bound.reshape(len(rows), _CHUNK, bounds.chunks).min(axis=1)
+    minima = bound.reshape(len(rows), bounds.chunk, bounds.chunks).min(axis=1)
     chunk = np.argpartition(minima, searched - 1, axis=1)[:, :searched]
-    index = (chunk[:, :, None] + bounds.chunks * np.arange(_CHUNK)).reshape(len(rows), -1)
+    index = (chunk[:, :, None] + bounds.chunks * np.arange(bounds.chunk)).reshape(len(rows), -1)
     values = np.take_along_axis(bound, index, axis=1)
     smallest = np.argpartition(values, kept - 1, axis=1)[:, :kept]
     nearest = np.take_along_axis(index, smallest, axis=1)

@@ -115,7 +115,7 @@ def test_bounds_are_never_above_the_squared_distance(
     """Against extended precision; and tight to twice their margin, so that they settle what they can."""
     rng = np.random.default_rng(columns)
     queries, points = draw(rng, 30, columns), draw(rng, 200, columns)
-    bounds = distances._Bounds(points, 2.0**-50, precision)
+    bounds = distances._Bounds(points, 5, 2.0**-50, precision)
     below, rest = bounds.below(queries)
     below = below[:, : len(points)].astype(np.longdouble) + rest[:, None]
     q, p = (np.asarray(rows, dtype=np.longdouble) * 2.0**-50 for rows in (queries, points))
@@ -132,9 +132,9 @@ def test_copies_need_no_second_search(monkeypatch: pytest.MonkeyPatch) -> None:
     searched: list[type] = []
     bounds = distances._Bounds
 
-    def record(points: Rows, scale: float, precision: type) -> object:
+    def record(points: Rows, kept: int, scale: float, precision: type) -> object:
         searched.append(precision)
-        return bounds(points, scale, precision)
+        return bounds(points, kept, scale, precision)
 
     monkeypatch.setattr(distances, "_Bounds", record)
     points = repeated(np.random.default_rng(4), 300, 30)

@@ -1,0 +1,134 @@
+"""Closest-record computations beside those of SDMetrics, mostlyai-qa and anonymeter, as two Markdown tables.
+
+    python -m benchmarks.closest_record
+
+Each peer runs in an environment of its own under $SYNTH_PEERS (default: synth-peers in the temporary folder), which is
+made with pip on the first call; it is run there by a script of benchmarks/peers and never imported here. A peer that
+would take more than two minutes, by its last run and the cost rows² × columns, is not run: its time is marked with "≈".
+Every run is a process of its own; peak memory is that of the whole process, libraries and tables included.
+
+The second table draws training, holdout and synthetic rows from one law, so that the honest share of synthetic rows
+nearer to training rows is 1/2: what each tool reports over 30 such worlds, and the standard deviation that chance alone
+gives (benchmarks/peers/honest_null.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SCRIPTS = Path(__file__).parent / "peers"
+LIMIT_SECONDS = 120.0
+SIZES = ((1_000, 20), (1_000, 100), (5_000, 100), (20_000, 100))
+SEARCH_SIZES = ((5_000, 100), (50_000, 200))
+LAWS = {"normal": "normal", "log-normal": "log-normal", "outlier": "normal, one training row at 10"}
+WORLD = (300, 10)
+WORLDS = 30
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A script of benchmarks/peers and the packages of its environment; none = the environment of this process."""
+
+    name: str
+    script: str
+    packages: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        root = Path(os.environ.get("SYNTH_PEERS", Path(tempfile.gettempdir()) / "synth-peers"))
+        return root / self.packages[-1]
+
+    @property
+    def python(self) -> str:
+        return str(self.folder / "bin" / "python") if self.packages else sys.executable
+
+    def installed(self) -> bool:
+        """Make the environment where it is missing; says so where pip cannot."""
+        if (self.folder / "ready").exists():
+            return True
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(self.folder)], check=True)
+        for package in self.packages:
+            pip = [self.python, "-m", "pip", "install", "-qq", package]
+            done = subprocess.run(pip, capture_output=True, text=True, check=False)
+            if done.returncode:
+                print(f"{self.name} cannot be installed here: {done.stderr.strip().splitlines()[-1]}\n")
+                return False
+        (self.folder / "ready").touch()
+        return True
+
+    def run(self, *arguments: object) -> dict[str, Any]:
+        command = [self.python, str(SCRIPTS / f"{self.script}.py"), *map(str, arguments)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        printed: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return printed
+
+
+OURS = Tool("closest-record gate", "platform_gate")
+PEERS = (
+    Tool("SDMetrics `DCROverfittingProtection`", "sdmetrics_dcr", ("sdmetrics==0.32.0",)),
+    Tool("mostlyai-qa `calculate_distances`", "mostlyai_dcr", ("torch==2.13.0", "mostlyai-qa==1.10.11")),
+    Tool("anonymeter `MixedTypeKNeighbors`", "anonymeter_neighbours", ("anonymeter==1.1.0",)),
+)
+OUR_SEARCH = Tool("`nearest_distances`, one search", "platform_search")
+PEER_SEARCH = (Tool("scikit-learn `NearestNeighbors`, one search", "sklearn_search"),)
+THEORY = Tool("", "honest_null")
+
+
+def figures(run: dict[str, Any]) -> str:
+    return f"{run['wall']:.2f} | {run['cpu']:.2f} | {run['peak_mib']:.0f}"
+
+
+def times(ours: Tool, peers: tuple[Tool, ...], sizes: tuple[tuple[int, int], ...]) -> None:
+    per_cell: dict[str, float] = {}
+    for rows, columns in sizes:
+        size, cells = f"{rows:,} × {columns}", rows**2 * columns
+        base = ours.run("time", rows, columns)
+        print(f"| {size} | {ours.name} | {figures(base)} | |", flush=True)
+        for peer in peers:
+            estimate = per_cell.get(peer.name, 0.0) * cells
+            if estimate > LIMIT_SECONDS:
+                line = f"≈ {estimate:,.0f} | | | ≈ {estimate / base['wall']:,.0f} × |"
+            else:
+                taken = peer.run("time", rows, columns)
+                per_cell[peer.name] = taken["wall"] / cells
+                ratio = taken["wall"] / base["wall"]
+                line = f"{figures(taken)} | {ratio:,.1f} × |"
+            print(f"| {size} | {peer.name} | {line}", flush=True)
+
+
+def nulls(tools: tuple[Tool, ...]) -> None:
+    for law, title in LAWS.items():
+        chance = float(np.sqrt(np.mean(THEORY.run("null", law, *WORLD, WORLDS)["shares"])))
+        for tool in tools:
+            shares = np.array(tool.run("null", law, *WORLD, WORLDS)["shares"])
+            error = chance / np.sqrt(WORLDS)
+            print(
+                f"| {title} | {tool.name} | {shares.mean():.3f} ({(shares.mean() - 0.5) / error:+.1f}) "
+                f"| {shares.std(ddof=1):.3f} | {chance:.3f} | {shares.min():.3f} to {shares.max():.3f} |",
+                flush=True,
+            )
+
+
+def main() -> None:
+    peers = tuple(tool for tool in PEERS if tool.installed())
+    versions = ", ".join(package for tool in peers for package in tool.packages)
+    print(f"Peers: {versions}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
+    print("| rows a side × columns | tool | wall s | CPU s | peak MiB | time of ours |\n|---|---|---|---|---|---|")
+    times(OURS, peers, SIZES)
+    times(OUR_SEARCH, PEER_SEARCH, SEARCH_SIZES)
+    print(f"\n{WORLDS} worlds of {WORLD[0]} rows a side × {WORLD[1]}; in brackets standard errors from 1/2\n")
+    print("| law | tool | mean share nearer to training | sd | sd by chance | range |\n|---|---|---|---|---|---|")
+    nulls((OURS, *peers))
+
+
+if __name__ == "__main__":
+    main()
