@@ -11,11 +11,14 @@ from synth_platform.audit.conformance import audit_conformance
 from synth_platform.audit.decisions import audit_decision, audit_known_verdict, audit_package
 from synth_platform.audit.findings import Check, Findings
 from synth_platform.audit.formal import audit_formal, promise_of
+from synth_platform.audit.half_split import audit_half_split
+from synth_platform.audit.inference import audit_inference
 from synth_platform.audit.ledger import Book, audit_ledger
+from synth_platform.audit.mechanism import audit_mechanism
 from synth_platform.audit.privacy_gates import audit_closest_record, audit_membership, epsilon_lower_bound
 from synth_platform.audit.reading import Document, digest, item, leaves, mapping
 from synth_platform.audit.structure import audit_structure
-from synth_platform.audit.utility import audit_utility
+from synth_platform.audit.utility import audit_cross_fit, audit_utility
 from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS
 
 Auditor = Callable[[Findings, str, Document, Document], None]
@@ -24,6 +27,10 @@ AUDITORS: Mapping[str, Auditor] = {
     "utility_gate": audit_utility,
     "closest_record_gate": audit_closest_record,
     "membership_gate": audit_membership,
+    "inference_gate": audit_inference,
+    "half_split_audit": audit_half_split,
+    "cross_fit_utility": audit_cross_fit,
+    "mechanism_audit": audit_mechanism,
 }
 EMPTY_BOOK = Book(MappingProxyType({}), False, MappingProxyType({}), ())
 

@@ -44,17 +44,30 @@ def _variance(values: Sequence[float]) -> float:
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
-def one_against_rest(scores: FloatArray, label: IntArray) -> Fraction | None:
-    """Mean one-vs-rest AUROC over the columns of scores [n, K]; None where a class has no row (8-1 §3.2)."""
-    classes = scores.shape[1]
-    if classes < 2 or any(not (label == k).any() for k in range(classes)):
-        return None
-    areas = [auroc(scores[label == k, k].tolist(), scores[label != k, k].tolist()) for k in range(classes)]
-    return Fraction(sum(areas, Fraction()), classes)
+def one_against_rest(folds: Sequence[tuple[FloatArray, IntArray]]) -> Fraction | None:
+    """Mean one-vs-rest AUROC over the K columns of scores [n, K], pairs counted within each fold (8-1 §3.2).
+
+    None where a class has no pair in any fold.
+    """
+    classes = folds[0][0].shape[1]
+    areas = []
+    for k in range(classes):
+        won = pairs = 0
+        for scores, label in folds:
+            positive, negative = scores[label == k, k].tolist(), scores[label != k, k].tolist()
+            won += sum(pairs_won(positive, negative))
+            pairs += 2 * len(positive) * len(negative)
+        if pairs == 0:
+            return None
+        areas.append(Fraction(won, pairs))
+    return Fraction(sum(areas, Fraction()), classes) if classes > 1 else None
 
 
-def concordance(risk: FloatArray, time: FloatArray, event: IntArray) -> Fraction | None:
-    """C-index over pairs e_i = 1, t_i < t_j: from the latest time back, counting later risks by bisection."""
+def concordance(risk: FloatArray, time: FloatArray, event: IntArray) -> tuple[int, int]:
+    """(twice the concordant pairs and once the tied ones, twice the pairs) over pairs e_i = 1, t_i < t_j.
+
+    From the latest time back, counting later risks by bisection.
+    """
     rows = sorted(zip(time.tolist(), event.tolist(), risk.tolist(), strict=True), reverse=True)
     later: list[float] = []
     won = pairs = start = 0
@@ -69,7 +82,7 @@ def concordance(risk: FloatArray, time: FloatArray, event: IntArray) -> Fraction
         for _, _, value in rows[start:stop]:
             insort(later, value)
         start = stop
-    return Fraction(won, 2 * pairs) if pairs else None
+    return won, 2 * pairs
 
 
 def macro_f1(scores: FloatArray, label: IntArray) -> Fraction | None:

@@ -18,7 +18,7 @@ import polars as pl
 
 from synth_platform.contract.cohort_spec import CohortSpec, GeneratorCode
 from synth_platform.contract.features import feature_manifest
-from synth_platform.evaluation.gates import GATES
+from synth_platform.evaluation.gates import GATES, INFERENCE_GATE
 from synth_platform.generators.protocol import GeneratorState
 from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.replicates import SEED
@@ -105,7 +105,7 @@ def _sha256(document: Document) -> str:
 
 def _judged_again(spec: CohortSpec, reference: PublicReference, real: EncodedRows, generator: Judged) -> dict[str, str]:
     digests = {}
-    for gate in GATES:
+    for gate in (*GATES, INFERENCE_GATE):
         if gate.name in generator.documents:
             with quiet_errors(gate.name):
                 digests[gate.name] = _sha256(gate.judge(spec, reference, real, generator.tables))
