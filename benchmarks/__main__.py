@@ -10,7 +10,15 @@ from __future__ import annotations
 import subprocess
 import sys
 
-BENCHMARKS = ("contract_validation", "noise", "normalize", "dagster_share", "generator_table", "closest_record", "planted_leaks")
+BENCHMARKS = (
+    "contract_validation",
+    "noise",
+    "normalize",
+    "dagster_share",
+    "generator_table",
+    "closest_record",
+    "planted_leaks",
+)
 
 
 def main() -> None:
