@@ -1,8 +1,8 @@
 """The experiment of the repeated half-split audit (8-1 §3.4), for cohorts with too few rows to ask the table directly.
 
-Repetition r trains the generator on a random half of all private rows at the plan's (ε, δ), draws one table in its
-released form, and scores every private row by every registered attack; the half is the members. Nothing of it is ever
-released, so nothing of it is in the ledger. `half_split_gate` judges the scores.
+Every repetition trains the generator on a half of all private rows at the plan's (ε, δ), draws one table in its
+released form, and scores every private row by every registered attack; the half is the members. Halves come in pairs, a
+random one and the rest. Nothing of it is ever released, so nothing is in the ledger. `half_split_gate` judges scores.
 
 Pool: all private rows whatever their split, in an order fixed by their content. A half of it may be smaller than the
 released training; a row then weighs more in the audit than in the release, and the audit errs towards leakage.
@@ -48,7 +48,7 @@ _ROOMS = ("contract", "normalize", "privacy", "generators", "evaluation", "trial
 
 @dataclass(frozen=True)
 class Halves:
-    """Who is trained on: `repetitions` random halves of `rows` rows, and the other seeds, all public.
+    """Who is trained on in each of `repetitions` repetitions over `rows` rows, and the other seeds, all public.
 
     Raises ValueError with fewer than four rows.
     """
@@ -61,15 +61,16 @@ class Halves:
             raise ValueError(f"{self.rows} private row(s) cannot be split in halves of two; the audit needs at least 4")
 
     def seeds(self, repetition: int) -> tuple[int, int, int]:
-        """Seeds of the half, of the noise and of the table."""
-        half, noise, table = np.random.SeedSequence([SEED, repetition]).generate_state(3).tolist()
+        """Seeds of the half (that of the pair), of the noise and of the table."""
+        [half] = np.random.SeedSequence([SEED, repetition // 2]).generate_state(1).tolist()
+        noise, table = np.random.SeedSequence([SEED, repetition // 2, repetition % 2]).generate_state(2).tolist()
         return int(half), int(noise), int(table)
 
     def members(self, repetition: int) -> BoolArray:
-        """[rows] True for the rows // 2 rows that are trained on."""
+        """[rows] True for the rows that are trained on: rows // 2 at random, or in an odd repetition all the others."""
         inside = np.zeros(self.rows, np.bool_)
         inside[np.random.default_rng(self.seeds(repetition)[0]).permutation(self.rows)[: self.rows // 2]] = True
-        return inside
+        return ~inside if repetition % 2 else inside
 
     def all_members(self) -> BoolArray:
         """[repetitions, rows]."""
@@ -77,8 +78,8 @@ class Halves:
 
     @property
     def shadows(self) -> int:
-        """The first half of the repetitions, from which the likelihood-ratio attack learns; it attacks the others."""
-        return self.repetitions // 2
+        """The first half of the pairs, from which the likelihood-ratio attack learns; it attacks the others."""
+        return self.repetitions // 4 * 2
 
     def block(self, block: int) -> range:
         """Repetitions of a block."""
@@ -86,8 +87,8 @@ class Halves:
 
 
 def block_count(repetitions: int) -> int:
-    """Number of blocks; the last one may be shorter."""
-    return -(-repetitions // BLOCK)
+    """Number of blocks of a registered number of repetitions; the last one may be shorter."""
+    return -(-(repetitions // 2 * 2) // BLOCK)
 
 
 def dp_training(code: GeneratorCode, spec: CohortSpec, reference: PublicReference, plan: Plan) -> Training:
@@ -124,8 +125,8 @@ class HalfSplit:
 
     @cached_property
     def halves(self) -> Halves:
-        """The registered repetitions over the pool."""
-        return Halves(len(self.rows), self.spec.gates.repetitions)
+        """The registered repetitions over the pool; an odd last one has no partner and is left out."""
+        return Halves(len(self.rows), self.spec.gates.repetitions // 2 * 2)
 
     def digest(self, block: int) -> str:
         """Name of a block: all that its numbers depend on, in SHA-256."""
@@ -152,7 +153,7 @@ class HalfSplit:
 
     def collect(self, store: BlockStore) -> dict[str, FloatArray]:
         """{attack: [R, N]} of all blocks; raises BlockError if one is missing or altered. Blocks of others go."""
-        names = [self.digest(block) for block in range(block_count(self.halves.repetitions))]
+        names = [self.digest(block) for block in range(block_count(self.spec.gates.repetitions))]
         blocks = [store.load(name) for name in names]
         store.keep_only(names)
         return {code: np.concatenate([block[code] for block in blocks]) for code in blocks[0]}

@@ -2,11 +2,11 @@
 
 FAIL if the mean AUROC of an attack is above the limit; PASS_CONFIRMED if every upper bound is at or below it; else
 PASS_POINT. An attack whose interval holds the limit is UNDECIDED. The attacks are the registered ones and LIRA;
-Bonferroni counts them all. Whatever LIRA learned, it learned from shadows alone: given these, the repetitions it
-attacks are independent and identically distributed, so its bound is the same t bound as the others'.
+Bonferroni counts them all. Whatever LIRA learned, it learned from shadows alone: given these, the pairs it attacks are
+independent and identically distributed, so its bound is the same t bound as the others'.
 
-Evidence, from which every figure follows without rows or generator (numbers to six decimals, R repetitions, N rows,
-S = R // 2 shadows, which are repetitions 0 .. S-1):
+Evidence, from which every figure follows without rows or generator (numbers to six decimals; R repetitions, of which 2p
+and 2p + 1 are a pair; N rows; S shadows, which are repetitions 0 .. S-1, S = R // 4 * 2):
 
     design            "half_split"
     generator, epsilon, delta, membership_limit, neighbours, family_error
@@ -16,6 +16,9 @@ S = R // 2 shadows, which are repetitions 0 .. S-1):
     scores            {attack: [R][N], "LIRA": [R - S][N]}; LIRA of repetitions S .. R-1 follows from members and the
                       other scores by `lira.fit_row_test` on the shadows, attacks in alphabetical order
     aurocs, tprs      {attack: [R], "LIRA": [R - S]} per repetition, TPR where FPR is at most 1 %
+
+With A attacks, LIRA among them: auroc is the mean of aurocs, standard_error s = sd of the pair means / sqrt(pairs),
+lower and upper auroc -+ t(1 - family_error / A, pairs - 1) s; required_repetitions and power by `repeated`.
 """
 
 from __future__ import annotations

@@ -38,40 +38,31 @@ class RowTest:
 
 
 def fit_row_test(scores: FloatArray, members: BoolArray) -> RowTest:
-    """The test of every row by S shadows: scores [A, S, N], members [S, N].
+    """The test of every row by S shadows: scores [A, S, N], members [S, N], every row in in half of the shadows.
 
     The covariance is pooled over rows and over in and out, as the paper advises for few shadows. Scores are rounded, so
     the variance of rounding is part of it, and a leak without noise has a finite weight. The shift of a row,
     mean_in - mean_out, rests on S/2 shadows a side, so it is shrunk towards the mean shift of all rows by the known
     noise (empirical Bayes, per score): what every row leaks is used to the full, what one row leaks as far as the
-    shadows can show it. A row that was never in, or never out, has the mean shift.
+    shadows can show it.
 
-    Raises ValueError with fewer than four shadows, or if no row was both in and out.
+    Raises ValueError with fewer than four shadows, or a row that is not in half of them.
     """
-    if len(members) < 4:
-        raise ValueError(f"{len(members)} shadow trainings; the likelihood-ratio attack needs at least 4")
-    inside, outside = members.sum(axis=0), (~members).sum(axis=0)
-    known = (inside > 0) & (outside > 0)
-    if not known.any():
-        raise ValueError("no row was trained on in one shadow and left out in another")
-    mean_in = (scores * members).sum(axis=1) / np.maximum(inside, 1)
-    mean_out = (scores * ~members).sum(axis=1) / np.maximum(outside, 1)
+    count = len(members)
+    if count < 4 or (2 * members.sum(axis=0) != count).any():
+        raise ValueError(f"{count} shadow trainings: the attack needs at least 4, and every row in half of them")
+    mean_in, mean_out = ((scores * side).sum(axis=1) * 2 / count for side in (members, ~members))
     residual = scores - np.where(members, mean_in[:, None], mean_out[:, None])
-    freedom = known.sum() * (len(members) - 2) + (~known).sum() * (len(members) - 1)
-    covariance = np.einsum("arn,brn->ab", residual, residual) / freedom
-    noise = np.diag(covariance)[:, None] * (1 / np.maximum(inside, 1) + 1 / np.maximum(outside, 1))
-    shift = _shrunk(mean_in - mean_out, noise, known)
-    one_sided = np.where(inside > 0, mean_in - shift / 2, mean_out + shift / 2)
-    midpoint = np.where(known, (mean_in + mean_out) / 2, one_sided)
+    covariance = np.einsum("arn,brn->ab", residual, residual) / (members.shape[1] * (count - 2))
+    shift = _shrunk(mean_in - mean_out, np.diag(covariance) * 4 / count)
     scale = np.sqrt(np.diag(covariance) + _ROUNDING)[:, None]
     correlation = covariance / (scale * scale.T) + _AGREEMENT * np.eye(len(scale))
-    return RowTest(np.linalg.solve(correlation, shift / scale) / scale, midpoint)
+    return RowTest(np.linalg.solve(correlation, shift / scale) / scale, (mean_in + mean_out) / 2)
 
 
-def _shrunk(shift: FloatArray, noise: FloatArray, known: BoolArray) -> FloatArray:
-    """[A, N] shifts of known rows between their estimate and the mean over rows; the mean for the others."""
-    mean = shift[:, known].mean(axis=1, keepdims=True)
-    spread = np.square(shift[:, known] - mean).mean(axis=1, keepdims=True)
-    own = np.maximum(spread - noise[:, known].mean(axis=1, keepdims=True), 0)
-    weight = np.divide(own, own + noise, out=np.zeros_like(noise), where=own + noise > 0)
-    return np.asarray(np.where(known, weight * shift + (1 - weight) * mean, mean))
+def _shrunk(shift: FloatArray, noise: FloatArray) -> FloatArray:
+    """[A, N] shifts between their estimate and its mean over rows, given the variance [A] of the estimate."""
+    mean = shift.mean(axis=1, keepdims=True)
+    own = np.maximum(shift.var(axis=1) - noise, 0)
+    weight = np.divide(own, own + noise, out=np.zeros_like(noise), where=own > 0)[:, None]
+    return np.asarray(weight * shift + (1 - weight) * mean)

@@ -1,12 +1,16 @@
-"""Repeated attacks: the mean AUROC over independent repetitions, its bound, and how many repetitions decide (8-1 §3.4).
+"""Repeated attacks: the mean AUROC over pairs of halves, its bound, and how many repetitions decide (8-1 §3.4).
 
-Given the pool of N rows, repetition r draws a random half H_r, the noise of a training on it and a table, independently
-of the other repetitions and in the same way. The AUROC A_r of a fixed attack (members H_r, non-members the rest) is a
-function of these draws, so A_1 .. A_R are independent and identically distributed; their mean A belongs to these rows,
-this generator and this plan. The t interval of R such values bounds A. How rows depend on one another within a
-repetition does not matter, although they do: one table scores them all. DeLong's error would not serve, it speaks of
-rows drawn anew. A_r is a rank sum over N rows, hence close to normal; tests/statistical/trials show the level of the
-bound. What is bounded is A for *these* rows; nothing is said about a population they come from.
+Pair p draws a random half H_p of the pool and trains twice: repetition 2p on H_p, repetition 2p + 1 on the others, each
+with noise and a table of its own. Pairs are drawn independently and in the same way, so the means B_p of the two
+AUROCs of a fixed attack are independent and identically distributed; their mean belongs to these rows, this generator
+and this plan, and the t interval of the R/2 values B_p bounds it. How rows depend on one another within a pair does
+not matter, although they do: one table scores them all. DeLong's error would not serve, it speaks of rows drawn anew.
+
+A pair is worth more than two halves: what a score says of a row whether or not it was trained on (an outlier is far
+from every table) speaks once for and once against membership, and cancels. B_p is a mean of rank sums over N rows,
+hence close to normal; tests/statistical/trials show the level of the bound.
+
+What is bounded is a figure of *these* rows; nothing is said about a population they come from.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ WANTED_POWER = 0.9
 
 @dataclass(frozen=True)
 class RepeatedAttack:
-    """One attack over R repetitions: AUROC and TPR (at FPR <= 1 %) of each, [R] to six decimals."""
+    """One attack over R repetitions, R even: AUROC and TPR (at FPR <= 1 %) of each, [R] to six decimals."""
 
     aurocs: FloatArray
     tprs: FloatArray
@@ -40,13 +44,18 @@ class RepeatedAttack:
         return float(self.aurocs.mean())
 
     @property
+    def pairs(self) -> FloatArray:
+        """[R / 2] mean AUROC of each pair."""
+        return np.asarray(self.aurocs.reshape(-1, 2).mean(axis=1))
+
+    @property
     def standard_error(self) -> float:
-        """sd / sqrt(R)."""
-        return float(self.aurocs.std(ddof=1) / math.sqrt(len(self.aurocs)))
+        """sd / sqrt(R / 2) of the pairs."""
+        return float(self.pairs.std(ddof=1) / math.sqrt(len(self.pairs)))
 
     def bounds(self, attacks: int) -> tuple[float, float]:
-        """Confidence bounds of the mean, each one-sided at 5 % over `attacks`: t with R - 1 degrees of freedom."""
-        margin = float(student_t.ppf(1 - FAMILY_ERROR / attacks, len(self.aurocs) - 1)) * self.standard_error
+        """Confidence bounds of the mean, each one-sided at 5 % over `attacks`: t, R / 2 - 1 degrees of freedom."""
+        margin = float(student_t.ppf(1 - FAMILY_ERROR / attacks, len(self.pairs) - 1)) * self.standard_error
         return max(0.0, self.auroc - margin), min(1.0, self.auroc + margin)
 
 
@@ -74,40 +83,42 @@ def null_deviation(rows: int) -> float:
     return math.sqrt((rows + 1) / (12 * members * (rows - members)))
 
 
-def confirming_power(rows: int, repetitions: int, limit: float, attacks: int) -> float:
+def confirming_power(rows: int, pairs: int, limit: float, attacks: int) -> float:
     """Probability that one attack of `attacks` is confirmed below `limit` where the table knows nothing.
 
-    The upper bound is at most the limit exactly when sqrt(R) (mean - limit) / sd <= -t: a non-central t variable with
-    R - 1 degrees of freedom and non-centrality -sqrt(R) (limit - 1/2) / s, s the null deviation.
+    The upper bound is at most the limit exactly when sqrt(P) (mean - limit) / sd <= -t: a non-central t variable with
+    P - 1 degrees of freedom and non-centrality -sqrt(P) (limit - 1/2) / s. s^2 is half the null variance: that of two
+    scores without correlation, as those of LIRA are. Scores that keep the order of rows from table to table vary less.
     """
-    if repetitions < 2:
+    if pairs < 2:
         return 0.0
-    shift = math.sqrt(repetitions) * (limit - 0.5) / null_deviation(rows)
-    quantile = float(student_t.ppf(1 - FAMILY_ERROR / attacks, repetitions - 1))
-    return float(nct.sf(quantile, repetitions - 1, shift))  # by symmetry
+    shift = math.sqrt(2 * pairs) * (limit - 0.5) / null_deviation(rows)
+    quantile = float(student_t.ppf(1 - FAMILY_ERROR / attacks, pairs - 1))
+    return float(nct.sf(quantile, pairs - 1, shift))  # by symmetry
 
 
 def audit_power(rows: int, repetitions: int, limit: float, attacks: int) -> float:
     """Lower bound of the probability that an audit of R repetitions confirms a generator that leaks nothing.
 
-    attacks - 1 of them use every repetition, the shadow-model attack those beyond the R // 2 shadows; misses may
-    coincide, but at most they add up.
+    attacks - 1 of them use every pair, the shadow-model attack those that are no shadows; misses may coincide, but at
+    most they add up.
     """
-    missed = (attacks - 1) * (1 - confirming_power(rows, repetitions, limit, attacks))
-    missed += 1 - confirming_power(rows, repetitions - repetitions // 2, limit, attacks)
+    pairs = repetitions // 2
+    missed = (attacks - 1) * (1 - confirming_power(rows, pairs, limit, attacks))
+    missed += 1 - confirming_power(rows, pairs - pairs // 2, limit, attacks)
     return max(0.0, 1 - missed)
 
 
 def required_repetitions(rows: int, limit: float, attacks: int, power: float = WANTED_POWER) -> int:
     """The smallest even number of repetitions at which `audit_power` reaches `power`."""
 
-    def enough(half: int) -> bool:
-        return audit_power(rows, 2 * half, limit, attacks) >= power
+    def enough(pairs: int) -> bool:
+        return audit_power(rows, 2 * pairs, limit, attacks) >= power
 
-    least = 2  # shadows need four repetitions
-    most = least
+    most = 2
     while not enough(most):
-        least, most = most, 2 * most
+        most *= 2
+    least = most // 2
     while most - least > 1:
         middle = (least + most) // 2
         least, most = (least, middle) if enough(middle) else (middle, most)

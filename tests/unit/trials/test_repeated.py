@@ -44,11 +44,12 @@ def test_the_null_deviation_is_that_of_all_halves(rows: int) -> None:
 
 
 def test_the_bounds_are_the_t_interval() -> None:
-    """Claim: mean -+ t(1 - .05 / A, R - 1) sd / sqrt R, and no further than 0 and 1."""
+    """Claim: mean -+ t(1 - .05 / A, P - 1) sd / sqrt P over the means of P pairs, and no further than 0 and 1."""
     rng = np.random.default_rng(3)
-    scores, members = rng.normal(size=(9, 40)), np.array([rng.permutation(40) < 20 for _ in range(9)])
+    scores, members = rng.normal(size=(18, 40)), np.array([rng.permutation(40) < 20 for _ in range(18)])
     attack = repeated_attack(scores, members)
     values = np.array([round(roc_auc_score(m, s), 6) for m, s in zip(members, scores, strict=True)])
+    values = (values[::2] + values[1::2]) / 2
     margin = student_t.ppf(1 - 0.05 / 4, 8) * values.std(ddof=1) / 3
     assert attack.bounds(4) == pytest.approx((values.mean() - margin, values.mean() + margin))
     copied = repeated_attack(members.astype(float) + rng.normal(0, 1e-3, scores.shape), members)
@@ -56,15 +57,26 @@ def test_the_bounds_are_the_t_interval() -> None:
     assert copied.tprs.mean() == 1.0
 
 
+@pytest.mark.parametrize("rows", [30, 31])
+def test_what_is_always_said_of_a_row_cancels_in_a_pair(rows: int) -> None:
+    """Claim: scores that do not depend on the training give every pair 1/2 exactly, whatever its halves."""
+    rng = np.random.default_rng(rows)
+    first = np.array([rng.permutation(rows) < rows // 2 for _ in range(6)])
+    members = np.stack([first, ~first], axis=1).reshape(12, rows)
+    attack = repeated_attack(np.tile(rng.normal(size=rows), (12, 1)), members)
+    np.testing.assert_allclose(attack.pairs, 0.5, atol=1e-6)
+    assert np.ptp(attack.aurocs) > 0.05
+
+
 def test_the_power_of_many_repetitions_is_the_normal_one() -> None:
     """Claim: with many degrees of freedom the power is that of the normal formula behind 8-1's 701 rows."""
-    rows, repetitions, limit, attacks = 60, 4000, 0.502, 3
-    z = (limit - 0.5) / null_deviation(rows) * np.sqrt(repetitions) - norm.ppf(1 - 0.05 / attacks)
-    assert confirming_power(rows, repetitions, limit, attacks) == pytest.approx(norm.cdf(z), abs=2e-3)
+    rows, pairs, limit, attacks = 60, 2000, 0.502, 3
+    z = (limit - 0.5) / null_deviation(rows) * np.sqrt(2 * pairs) - norm.ppf(1 - 0.05 / attacks)
+    assert confirming_power(rows, pairs, limit, attacks) == pytest.approx(norm.cdf(z), abs=2e-3)
 
 
-def test_one_pair_of_halves_of_1402_rows_needs_no_repetition_more_than_the_gate() -> None:
-    """Claim: the null law of one AUROC at 701 a side is 8-1's 1 / sqrt(6 N), to the order of 1 / N."""
+def test_the_null_law_at_701_a_side_is_that_of_the_gate() -> None:
+    """Claim: one AUROC of halves of 1,402 rows has 8-1's null deviation 1 / sqrt(6 N), to the order of 1 / N."""
     assert null_deviation(1402) == pytest.approx(np.sqrt(1 / (6 * 701)), rel=1e-3)
 
 
@@ -79,6 +91,6 @@ def test_required_repetitions_are_the_fewest_that_suffice(rows: int, attacks: in
 
 
 def test_too_few_repetitions_have_no_power() -> None:
-    """Claim: one repetition decides nothing, and misses of all attacks add up to at most everything."""
+    """Claim: one pair decides nothing, and misses of all attacks add up to at most everything."""
     assert confirming_power(500, 1, 0.55, 2) == 0.0
     assert audit_power(6, 8, 0.55, 4) == 0.0
