@@ -20,6 +20,7 @@ from resources.ledger import LedgerResource
 from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS, GeneratorCode
 from synth_platform.generators.protocol import GeneratorState
 from synth_platform.release.assess import assess
+from synth_platform.release.verdicts import verdict_names
 
 
 def decision_asset(code: GeneratorCode) -> dg.AssetsDefinition:
@@ -40,10 +41,8 @@ def decision_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         ins={
             "tables": dg.AssetIn(key=[code, "synthetic"]),
             "state": dg.AssetIn(key=[code, "checkpoint"]),
-            **{
-                gate: dg.AssetIn(key=[code, gate])
-                for gate in ("utility_gate", "closest_record_gate", "membership_gate")
-            },
+            "power": dg.AssetIn(key=["gates", "power"]),
+            **{name: dg.AssetIn(key=[code, name]) for name in verdict_names(code)},
         },
         check_specs=[schema_check_spec(key, partitions), extra],
         description="The release decision with its reasons.",
@@ -55,9 +54,8 @@ def decision_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         home: HomeResource,
         tables: pl.DataFrame,
         state: GeneratorState,
-        utility_gate: Mapping[str, Any],
-        closest_record_gate: Mapping[str, Any],
-        membership_gate: Mapping[str, Any],
+        power: Mapping[str, Any],
+        **verdicts: Mapping[str, Any],
     ):
         judged = assess(
             spec=registry.spec(cohort_of(context)),
@@ -65,9 +63,8 @@ def decision_asset(code: GeneratorCode) -> dg.AssetsDefinition:
             plan_key=plan_of(context) or None,
             tables=tables,
             state=state,
-            utility=utility_gate,
-            closest_record=closest_record_gate,
-            membership=membership_gate,
+            verdicts=verdicts,
+            power=power,
             ledger=ledger.ledger(),
             store=ledger.store(),
         ).as_dict()

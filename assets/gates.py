@@ -1,5 +1,8 @@
 """Gates: the verdicts on every synthetic table. Their figures are functions of private rows and stay restricted."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import dagster as dg
 import polars as pl
 
@@ -33,6 +36,7 @@ def gate_asset(code: GeneratorCode, gate: Gate) -> dg.AssetsDefinition:
             "reference": dg.AssetIn(key=["public", "reference"]),
             "corrected": dg.AssetIn(key=["normalized", "batch_corrected"]),
             "tables": dg.AssetIn(key=[code, "synthetic"]),
+            "power": dg.AssetIn(key=["gates", "power"]),
         },
         check_specs=[
             schema_check_spec(key, partitions),
@@ -47,6 +51,7 @@ def gate_asset(code: GeneratorCode, gate: Gate) -> dg.AssetsDefinition:
         reference: PublicReference,
         corrected: EncodedRows,
         tables: pl.DataFrame,
+        power: Mapping[str, Any],
     ):
         spec = registry.spec(cohort_of(context))
         with quiet_errors(gate.name):
@@ -56,7 +61,7 @@ def gate_asset(code: GeneratorCode, gate: Gate) -> dg.AssetsDefinition:
             metadata={"status": judged["status"], "private_access": "gate, restricted zone"},
             check_results=[
                 schema_check(describe_document(judged, VERDICT_FIELDS), key, home.validations(context, key)),
-                verdict_check(judged, gate, code, key),
+                verdict_check(judged, gate, code, power, key),
             ],
         )
 

@@ -8,6 +8,7 @@ import polars as pl
 
 from assets.metadata import CODE_VERSION, ledger_table, significant
 from assets.partitions import cohort_of, cohort_plans, plan_of
+from checks.audit import AUDIT_PASSES
 from checks.schema import SCHEMA
 from checks.verdicts import ELIGIBLE, VERDICT
 from resources.cohorts import CohortRegistry
@@ -15,8 +16,7 @@ from resources.evaluations import moved_on, stale_or_failed
 from resources.home import HomeResource
 from resources.ledger import LedgerResource
 from resources.private import fingerprint_key
-from synth_platform.contract.cohort_spec import DP_GENERATORS, GeneratorCode
-from synth_platform.evaluation.gates import GATES
+from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, GeneratorCode
 from synth_platform.generators.protocol import GeneratorState
 from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.replicates import native_table
@@ -24,24 +24,29 @@ from synth_platform.normalize.rows import EncodedRows
 from synth_platform.release.assess import assess
 from synth_platform.release.package import verify_package, write_package
 from synth_platform.release.rederive import NotRederivedError, require_rederived
+from synth_platform.release.verdicts import verdict_names
 
 
-def required_checks(code: GeneratorCode) -> list[dg.AssetCheckKey]:
+def required_checks(code: GeneratorCode, spec: CohortSpec) -> list[dg.AssetCheckKey]:
     """Checks that must have passed for the latest materialisation of what a release rests on."""
-    gates = [gate.name for gate in GATES]
-    schema = [dg.AssetCheckKey(dg.AssetKey(["statistics", code]), SCHEMA)]
-    schema += [
-        dg.AssetCheckKey(dg.AssetKey([code, artefact]), SCHEMA)
-        for artefact in ("checkpoint", "synthetic", *gates, "decision")
+    judged = dict.fromkeys(verdict_names(code), VERDICT) | {"decision": ELIGIBLE}
+    schema = [dg.AssetKey(["statistics", code]), dg.AssetKey(["audit", "report"])]
+    schema += [dg.AssetKey([code, artefact]) for artefact in ("checkpoint", "synthetic", *judged)]
+    # A design that counts replaces the gate that cannot confirm anything on so few rows.
+    replaced = {
+        "utility_gate": spec.gates.utility_design == "cross_fit",
+        "membership_gate": spec.gates.membership_design == "half_split",
+    }
+    return [
+        *(dg.AssetCheckKey(key, SCHEMA) for key in schema),
+        *(dg.AssetCheckKey(dg.AssetKey([code, n]), check) for n, check in judged.items() if not replaced.get(n)),
+        dg.AssetCheckKey(dg.AssetKey(["audit", "report"]), AUDIT_PASSES),
     ]
-    verdicts = [dg.AssetCheckKey(dg.AssetKey([code, gate]), VERDICT) for gate in gates]
-    return [*schema, *verdicts, dg.AssetCheckKey(dg.AssetKey([code, "decision"]), ELIGIBLE)]
 
 
 def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
     """`<code>/release`: the package of an eligible table; a blocked one materialises nothing."""
     key = dg.AssetKey([code, "release"])
-    gates = ("utility_gate", "closest_record_gate", "membership_gate")
 
     @dg.asset(
         key=key,
@@ -53,7 +58,9 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
             "tables": dg.AssetIn(key=[code, "synthetic"]),
             "state": dg.AssetIn(key=[code, "checkpoint"]),
             "decision": dg.AssetIn(key=[code, "decision"]),
-            **{gate: dg.AssetIn(key=[code, gate]) for gate in gates},
+            "power": dg.AssetIn(key=["gates", "power"]),
+            "report": dg.AssetIn(key=["audit", "report"]),
+            **{name: dg.AssetIn(key=[code, name]) for name in verdict_names(code)},
             "reference": dg.AssetIn(key=["public", "reference"]),
             "corrected": dg.AssetIn(key=["normalized", "batch_corrected"]),
         },
@@ -68,11 +75,11 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         tables: pl.DataFrame,
         state: GeneratorState,
         decision: Mapping[str, Any],
-        utility_gate: Mapping[str, Any],
-        closest_record_gate: Mapping[str, Any],
-        membership_gate: Mapping[str, Any],
+        power: Mapping[str, Any],
+        report: Mapping[str, Any],
         reference: PublicReference,
         corrected: EncodedRows,
+        **verdicts: Mapping[str, Any],
     ):
         spec, plan = registry.spec(cohort_of(context)), plan_of(context)
         name = f"{spec.name}-{code}-{plan}"
@@ -81,7 +88,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
             if (home.paths.released / name).exists():
                 context.log.error(f"{name} was released under an earlier decision; withdraw it")
             return
-        checks, partition = required_checks(code), context.partition_key
+        checks, partition = required_checks(code, spec), context.partition_key
         problems = stale_or_failed(context.instance, checks, partition)
         problems += moved_on(context.instance, home, dict.fromkeys(check.asset_key for check in checks), partition)
         if problems:
@@ -93,9 +100,8 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
             plan_key=plan,
             tables=tables,
             state=state,
-            utility=utility_gate,
-            closest_record=closest_record_gate,
-            membership=membership_gate,
+            verdicts=verdicts,
+            power=power,
             ledger=book,
             store=ledger.store(),
         ).as_dict()
@@ -113,7 +119,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
                 reference=reference,
                 tables=tables,
                 state=state,
-                gates=dict(zip(gates, (utility_gate, closest_record_gate, membership_gate), strict=True)),
+                verdicts=verdicts,
                 real=corrected,
                 ledger=book,
                 store=ledger.store(),

@@ -32,6 +32,8 @@ DECISION_FIELDS = (
     "endpoints",
     "closest_record",
     "membership",
+    "inference",
+    "power",
     "limits",
     "registration",
     "ledger",

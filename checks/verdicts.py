@@ -29,16 +29,40 @@ IN_WORDS: Mapping[str, str] = {
     "LEDGER_ABSENT": "private rows were read without a ledger entry",
     "BUDGET_EXCEEDED": "the privacy budget does not cover it",
     "DP_AUDIT_CONTRADICTION": "an audit measured more leakage than the ledger allows",
+    "INFERENCE_FAIL": "attributes of training rows are guessed, or training rows singled out, more often than chance",
     "NO_PRIVATE_LIFT": "public rows alone would serve as well on every endpoint",
     "LOOSENED_MEMBERSHIP_LIMIT": "the cohort registers a looser membership limit than the platform's default",
+    "LOW_POWER_UTILITY": "a fresh draw of the truth would keep utility less often than the registered floor",
+    "LOW_POWER_CLOSEST_RECORD": "a fresh draw of the truth would pass closest record less often than the floor",
+    "LOW_POWER_MEMBERSHIP": "a harmless table would be confirmed less often than the registered floor",
 }
 
 
-def verdict_check(judged: Mapping[str, Any], gate: Gate, code: str, asset: dg.AssetKey) -> dg.AssetCheckResult:
-    """Passes when the status does not stand in the way of a release; says in words what does."""
+# What `gates/power` calls that which a gate judges.
+POWER_OF: Mapping[str, tuple[str, ...]] = {
+    "utility_gate": ("c_index", "macro_f1", "auroc", "spearman", "utility_gate"),
+    "closest_record_gate": ("closest_record",),
+    "membership_gate": ("membership",),
+    "inference_gate": (),  # it tells itself what its rows could detect
+}
+
+
+def verdict_check(
+    judged: Mapping[str, Any], gate: Gate, code: str, power: Mapping[str, Any], asset: dg.AssetKey
+) -> dg.AssetCheckResult:
+    """Passes when the status does not stand in the way of a release; says in words what does, and what it is worth.
+
+    power: the cohort's `gates/power`.
+    """
     status, reasons = str(judged["status"]), gate.explain(judged)
     passed = status in gate.passing
     sentences = [status if passed else f"{status}: {'; '.join(reasons)}", f"A release needs {_either(gate.passing)}"]
+    if low := [name for name in power["summary"]["low"] if name in POWER_OF[gate.name]]:
+        sentences.append(
+            f"Low power for {', '.join(low)}: a fresh draw of the truth would pass less often than the registered floor"
+        )
+    elif POWER_OF[gate.name]:
+        sentences.append("A fresh draw of the truth passes at least as often as the registered floor")
     if code in CONTROL_IN_WORDS:
         sentences.append(f"{code} is a control: {CONTROL_IN_WORDS[code]}")
     return dg.AssetCheckResult(

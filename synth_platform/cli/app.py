@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from resources.home import SynthHome
 
 VERDICT_FAILED, BAD_INPUT = 1, 2
-WIDE = 178
+WIDE = 200
 PACKAGES = ("synth_platform", "resources", "assets", "checks")
 
 

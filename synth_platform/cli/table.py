@@ -10,9 +10,10 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-ONE_TABLE = 178
+ONE_TABLE = 200
 CAPTION = (
-    "P/S: preservation and skill; P ?: the real arm itself shows no signal. DCR: copies, π̂, r̂. MIA: AUROC (bound)."
+    "P/S: preservation and skill; P ?: the real arm itself shows no signal. DCR: copies, π̂, r̂. MIA: AUROC (bound). "
+    "Power: weakest endpoint, MIA."
 )
 Document = Mapping[str, Any]
 
@@ -81,8 +82,18 @@ def _membership(decision: Document) -> Text:
     gate = decision["membership"]
     strongest = max(gate["attacks"].values(), key=lambda attack: attack["upper"])
     verdict = gate["status"].removeprefix("PASS_").lower()
-    few = f" {gate['rows']} of {gate['required_rows']}" if gate["rows"] < gate["required_rows"] else ""
+    few = f" {gate['rows']} of {gate['required_rows']}" if gate["rows"] < gate.get("required_rows", 0) else ""
     return Text(f"{strongest['auroc']:.3f} ({strongest['upper']:.3f}) {verdict}{few}", style=_style(gate["status"]))
+
+
+def _inference(decision: Document) -> Text:
+    status = decision["inference"]["status"]
+    return Text(status.lower(), style=_style(status))
+
+
+def _power(decision: Document) -> str:
+    weakest = min(endpoint["power"] for endpoint in decision["power"]["utility"].values())
+    return f"{weakest:.2f} {decision['membership']['power']:.2f}"
 
 
 def _ledger(decision: Document) -> Text:
@@ -101,7 +112,7 @@ def _decision(decision: Document) -> Text:
 def _style(status: str) -> str:
     if status in ("OK", "PASS", "PASS_CONFIRMED"):
         return "green"
-    return "yellow" if status.startswith(("HOLD", "PASS_POINT")) else "red"
+    return "yellow" if status.startswith(("HOLD", "PASS_POINT", "UNDECIDED")) else "red"
 
 
 WHO = (
@@ -121,6 +132,8 @@ UTILITY = (
 PRIVACY = (
     Column("DCR", _closest_record),
     Column("MIA", _membership),
+    Column("inference", _inference),
+    Column("power", _power),
     Column("ledger", _ledger),
     Column("decision", _decision),
 )

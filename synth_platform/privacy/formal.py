@@ -45,12 +45,14 @@ def formal_status(
     epsilon: float,
     delta: float,
     epsilon_lower_bound: float | None = None,
+    mechanism_contradicted: bool = False,
 ) -> FormalVerdict:
     """Judge a generator state that rests on `entries`, promised as (epsilon, delta) in `domain`.
 
     ABSENT: a private access outside the ledger, an entry that is missing, uncommitted, of another domain or whose
     stored release is not what was committed, seeded noise, or a ledger that does not verify.
-    CONTRADICTION: an attack refutes the cost (epsilon_lower_bound, 8-1 §3.4), so the code or the accounting is wrong.
+    CONTRADICTION: an attack refutes the cost (epsilon_lower_bound, 8-1 §3.4), or canaries refute that of the mechanisms
+    themselves, so the code or the accounting is wrong.
     BUDGET_EXCEEDED: the entries cost more than the plan promised, or the domain is past its cap. The plan is fixed
     beforehand, so its figure is the tight one; the cap is on the RDP figure of everything the domain ever spent.
     A generator without any private access is OK at epsilon 0.
@@ -71,7 +73,7 @@ def formal_status(
         return FormalVerdict("ABSENT", None, None, None, None, ids, tuple(dict.fromkeys(absent)))
 
     cost = compose([entry.event for entry in found.values()], delta)
-    contradictions = list(_contradictions(cost, epsilon_lower_bound))
+    contradictions = list(_contradictions(cost, epsilon_lower_bound, mechanism_contradicted))
     excesses = list(_excesses(cost, epsilon, ledger, domain)) if ids else []
     status: FormalStatus = "CONTRADICTION" if contradictions else "BUDGET_EXCEEDED" if excesses else "OK"
     auroc_bound = membership_auroc_bound(cost.epsilon_pld, delta if ids else 0.0)
@@ -94,9 +96,11 @@ def _entry_faults(entry: LedgerEntry, domain: str, store: StatisticStore) -> Ite
         yield f"ARTEFACT_MISMATCH:{entry.entry_id}"
 
 
-def _contradictions(cost: Composition, lower_bound: float | None) -> Iterator[str]:
+def _contradictions(cost: Composition, lower_bound: float | None, mechanism: bool) -> Iterator[str]:
     if lower_bound is not None and exceeds(lower_bound, cost.epsilon_pld):
         yield "DP_AUDIT_CONTRADICTION"
+    if mechanism:
+        yield "MECHANISM_AUDIT_CONTRADICTION"
 
 
 def _excesses(cost: Composition, epsilon: float, ledger: Ledger, domain: str) -> Iterator[str]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import polars as pl
 
@@ -18,13 +15,17 @@ from synth_platform.privacy.formal import FormalVerdict, formal_status
 from synth_platform.privacy.ledger import Ledger
 from synth_platform.privacy.statistic_store import StatisticStore
 from synth_platform.release.decision import Decision, decide_release
+from synth_platform.release.verdicts import (
+    INFERENCE_GATE,
+    MECHANISM,
+    Document,
+    Verdicts,
+    membership_summary,
+    require_current,
+    utility_summary,
+)
 
 CONFIDENCE = 0.95
-Document = Mapping[str, Any]
-
-
-class StaleVerdictError(ValueError):
-    """Verdicts were made under another cohort.yaml than the one that stands now."""
 
 
 def assess(
@@ -34,22 +35,17 @@ def assess(
     plan_key: str | None,
     tables: pl.DataFrame,
     state: GeneratorState,
-    utility: Document,
-    closest_record: Document,
-    membership: Document,
+    verdicts: Verdicts,
+    power: Document,
     ledger: Ledger,
     store: StatisticStore,
 ) -> Decision:
-    """The decision on one generator's tables; the gate documents are those of `evaluation.gates`.
+    """The decision on one generator's tables.
 
-    Raises StaleVerdictError where a gate judged under another registration than `spec`: with other seeds or limits it
-    would be a verdict on another table.
+    verdicts: the documents of `verdicts.verdict_names`, by name. power: the cohort's `gates/power`.
+    Raises StaleVerdictError where one of them was made under another registration than `spec`.
     """
-    for gate in (utility, closest_record, membership):
-        if gate["registration"] != spec.registration:
-            raise StaleVerdictError(
-                f"cohort {spec.name!r}: cohort.yaml changed since {code} was judged; materialise its gates again"
-            )
+    require_current(spec, code, {**verdicts, "gates/power": power})
     plan = spec.plan(plan_key) if plan_key else None
     return decide_release(
         cohort=spec.name,
@@ -59,12 +55,14 @@ def assess(
         dua_tag=spec.dua_tag,
         seeded=state.seeded,
         schema_violations=schema_violations(tables, spec),
-        utility=utility["summary"],
-        closest_record=closest_record["summary"],
-        membership=membership["summary"],
+        utility=utility_summary(spec, code, verdicts),
+        closest_record=verdicts["closest_record_gate"]["summary"],
+        membership=membership_summary(spec, code, verdicts),
+        inference=verdicts[INFERENCE_GATE]["summary"],
+        power=power["summary"],
         gates=spec.gates,
         registration=spec.registration,
-        formal=formal_verdict(spec, plan_key, state, membership, ledger, store),
+        formal=formal_verdict(spec, plan_key, state, verdicts, ledger, store),
     )
 
 
@@ -72,11 +70,14 @@ def formal_verdict(
     spec: CohortSpec,
     plan_key: str | None,
     state: GeneratorState,
-    membership: Document,
+    verdicts: Verdicts,
     ledger: Ledger,
     store: StatisticStore,
 ) -> FormalVerdict:
-    """The ledger's word on a generator state, with the membership attacks held against it. A control promises 0."""
+    """The ledger's word on a generator state, with attacks and the mechanism audit held against it.
+
+    A control promises 0, and no audit is held against that.
+    """
     plan = spec.plan(plan_key) if plan_key else None
     delta = plan.delta if plan else spec.privacy.budget.delta
     return formal_status(
@@ -88,7 +89,8 @@ def formal_verdict(
         domain=spec.privacy.domain,
         epsilon=plan.epsilon if plan else 0.0,
         delta=delta,
-        epsilon_lower_bound=attack_bound(membership, delta) if plan else None,
+        epsilon_lower_bound=attack_bound(verdicts["membership_gate"], delta) if plan else None,
+        mechanism_contradicted=plan is not None and verdicts.get(MECHANISM, {}).get("status") == "CONTRADICTION",
     )
 
 

@@ -20,8 +20,9 @@ Document = Mapping[str, Any]
 class Decision:
     """A decision with the gate summaries it rests on; restricted, because gate figures are functions of private rows.
 
-    plan: the plan's key, None for a control; epsilon, delta: what it promised. utility, closest_record, membership: the
-    gates' summaries. limits: what the gates were registered to hold. registration: the digest of everything registered.
+    plan: the plan's key, None for a control; epsilon, delta: what it promised. utility, closest_record, membership,
+    inference: the gates' summaries, each by the design that counts. power: how often a fresh draw of the truth passes
+    them. limits: what the gates were registered to hold. registration: the digest of everything registered.
     ledger: what was spent. reasons: why it is BLOCKED. notes: what governance should know although it blocks nothing.
     """
 
@@ -33,6 +34,8 @@ class Decision:
     utility: Document
     closest_record: Document
     membership: Document
+    inference: Document
+    power: Document
     limits: Mapping[str, float]
     registration: str
     ledger: FormalVerdict
@@ -55,10 +58,12 @@ class Decision:
             "epsilon": self.epsilon,
             "delta": self.delta,
             "mu": self.ledger.mu,
-            "utility": {"status": self.utility["status"]},
+            "utility": {"status": self.utility["status"], "design": self.utility["design"]},
             "endpoints": self.utility["endpoints"],
             "closest_record": self.closest_record,
             "membership": self.membership,
+            "inference": self.inference,
+            "power": self.power,
             "limits": dict(self.limits),
             "registration": self.registration,
             "ledger": {
@@ -90,15 +95,18 @@ def decide_release(
     utility: Document,
     closest_record: Document,
     membership: Document,
+    inference: Document,
+    power: Document,
     gates: GateOptions,
     registration: str,
     formal: FormalVerdict,
 ) -> Decision:
     """Decide over one generator's table: preconditions first, then the 192-row rule; all reasons are collected.
 
-    utility, closest_record, membership: summaries of the gate verdicts (`as_dict`). Preconditions: the cohort's data
-    use agreement was reviewed for release, the generator is not a control, no noise came from a seeded source. gates,
-    registration: the limits the verdicts were made under, and the digest of the whole registration.
+    utility, closest_record, membership, inference, power: summaries of the verdicts. Preconditions: the cohort's data
+    use agreement was reviewed for release, the generator is not a control, no noise came from a seeded source, the
+    inference check did not fail. gates, registration: the limits the verdicts were made under, and the digest of the
+    whole registration.
     """
     preconditions = []
     if dua_tag != RELEASABLE_DUA_TAG:
@@ -109,6 +117,8 @@ def decide_release(
         preconditions.append("UNKNOWN_GENERATOR")
     if seeded:
         preconditions.append("SEEDED_NOISE")
+    if inference["status"] == "FAIL":
+        preconditions.append("INFERENCE_FAIL")
     rule = decide(
         schema_violations=schema_violations,
         utility=utility["status"],
@@ -125,22 +135,28 @@ def decide_release(
         utility=utility,
         closest_record=closest_record,
         membership=membership,
+        inference=inference,
+        power=power,
         limits={name: getattr(gates, name) for name in LIMITS},
         registration=registration,
         ledger=formal,
         schema_violations=schema_violations,
         decision="BLOCKED" if preconditions else rule.decision,
         reasons=(*preconditions, *rule.reasons),
-        notes=tuple(_notes(utility, gates)) if generator in DP_GENERATORS else (),
+        notes=tuple(_notes(utility, membership, power, gates)) if generator in DP_GENERATORS else (),
     )
 
 
-def _notes(utility: Document, gates: GateOptions) -> Iterator[str]:
-    """A limit loosened after a failure would otherwise look like a table that passed."""
+def _notes(utility: Document, membership: Document, power: Document, gates: GateOptions) -> Iterator[str]:
+    """What would otherwise pass quietly: nothing gained, a limit loosened afterwards, a gate that hardly judges."""
     if not _has_lift(utility):
         yield "NO_PRIVATE_LIFT"
     if gates.membership_limit > GateOptions().membership_limit:
         yield "LOOSENED_MEMBERSHIP_LIMIT"
+    weak = {"UTILITY": power["utility_gate"], "CLOSEST_RECORD": power["closest_record"], "MEMBERSHIP": membership}
+    for gate, figures in weak.items():
+        if figures["power"] < gates.power_floor:
+            yield f"LOW_POWER_{gate}"
 
 
 def _has_lift(utility: Document) -> bool:

@@ -23,19 +23,20 @@ def published_decision(decision: Document, policy: Policy) -> dict[str, Any]:
     rows, only where the cohort's policy is "aggregates".
     """
     figures = policy == "aggregates"
-    membership: dict[str, Any] = {"status": decision["membership"]["status"]}
+    membership: dict[str, Any] = _only(decision["membership"], ("status", "design"))
     if figures:
         attacks = decision["membership"]["attacks"]
         membership["attacks"] = {name: _only(attack, _ATTACK_FIGURES) for name, attack in attacks.items()}
     return {
         **_only(decision, ("cohort", "generator", "plan", "epsilon", "delta", "mu")),
-        "utility": _only(decision["utility"], ("status",)),
+        "utility": _only(decision["utility"], ("status", "design")),
         "endpoints": {
             name: _only(endpoint, ("status", *(_ENDPOINT_FIGURES if figures else ())))
             for name, endpoint in decision["endpoints"].items()
         },
         "closest_record": _only(decision["closest_record"], ("status", *(_CLOSEST_RECORD_FIGURES if figures else ()))),
         "membership": membership,
+        "inference": _only(decision["inference"], ("status",)),
         "limits": dict(decision["limits"]),
         "registration": decision["registration"],
         "ledger": _only(decision["ledger"], ("status", "epsilon_rdp", "epsilon_pld", "mu", "auroc_bound", "entries")),

@@ -8,6 +8,7 @@ from jinja2 import Environment, StrictUndefined
 
 from synth_platform.contract.options import GateOptions
 from synth_platform.evaluation.closest_record import NEAR_SHARE
+from synth_platform.evaluation.inference_risk import MARGIN
 
 TEMPLATE = """\
 # {{ title }}: synthetic table
@@ -37,7 +38,9 @@ trained on the real rows, and a one-sided 95 % lower bound confirms it.
 For every endpoint below, models trained on tables of this generator keep at least 95 % of the performance of models
 trained on the real rows *as a point estimate*; where the status is PASS_POINT, the test rows were too few for more.
 {%- endif %}
-
+{% if decision.utility.design == "cross_fit" %}
+Judged by cross-fitting: for each group of institutions the generator was trained anew on all the others.
+{% endif %}
 | endpoint | status |{% if aggregates %} preserved | skill preserved | lift over public rows |{% endif %}
 |---|---|{% if aggregates %}---:|---:|---:|{% endif %}
 {% for name, endpoint in decision.endpoints.items() -%}
@@ -71,7 +74,10 @@ from the same privacy domain add to it.
 | closest record | {{ decision.closest_record.status }} | nearer to training rows at most \
 {{ (0.5 + decision.limits.train_closer_tolerance) | figure }}, near share at most \
 {{ (near_share + decision.limits.excess_tolerance) | figure }} |
-| membership | {{ decision.membership.status }} | AUROC at most {{ decision.limits.membership_limit | figure }} |
+| membership{% if decision.membership.design == "half_split" %}, by repeated half splits{% endif %} | \
+{{ decision.membership.status }} | AUROC at most {{ decision.limits.membership_limit | figure }} |
+| attribute inference, singling out | {{ decision.inference.status }} | success at most \
+{{ (100 * margin) | figure }} points above that on people the generator never saw |
 
 Registered in `cohort.yaml` with digest `{{ decision.registration }}`.
 {% if "LOOSENED_MEMBERSHIP_LIMIT" in decision.notes %}
@@ -90,9 +96,11 @@ with any accountant at the stated delta.
   Whether a table was published at all, and the statuses, grade and notes beside it{% if aggregates %} with their \
 figures{% endif %}, were decided by comparing
   it with the private rows themselves: they carry no such guarantee.
-- `{{ decision.membership.status }}` says that two named attacks were held to an AUROC of \
+- `{{ decision.membership.status }}` says that the registered attacks were held to an AUROC of \
 {{ decision.limits.membership_limit | figure }}, with a 95 % upper bound; other attacks
-  may do better, and the guarantee above does not rest on it.
+  may do better, and the guarantee above does not rest on it.{% for note in decision.notes if "LOW_POWER" in note %}
+- {{ note }}: on so few rows this gate would often refuse, or not confirm, a table that is as good as the truth.\
+{% endfor %}
 - Do not use this table for decisions about individuals, and do not link it with other tables to look for people.
 """
 
@@ -110,5 +118,5 @@ def render_readme(**context: Any) -> str:
     environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
     environment.filters["figure"] = _figure
     return environment.from_string(TEMPLATE).render(
-        **context, near_share=NEAR_SHARE, default_membership_limit=GateOptions().membership_limit
+        **context, near_share=NEAR_SHARE, default_membership_limit=GateOptions().membership_limit, margin=MARGIN
     )

@@ -8,15 +8,17 @@ private, are read again from the steward's own files, and the training rows must
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError, GeneratorCode
+from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError, GeneratorCode, Plan
 from synth_platform.contract.validate import select_registered, validate
-from synth_platform.evaluation.gates import GATES
+from synth_platform.evaluation.gates import GATES, INFERENCE_GATE
 from synth_platform.generators.build import make_generator
 from synth_platform.generators.paid import ForeignStatisticError
 from synth_platform.generators.protocol import GeneratorState
@@ -30,8 +32,13 @@ from synth_platform.privacy.ledger import Ledger
 from synth_platform.privacy.private_errors import quiet_errors
 from synth_platform.privacy.statistic_store import StatisticStore, StoredReleaseError
 from synth_platform.privacy.statistics import StatisticRelease
+from synth_platform.release.verdicts import CROSS_FIT, HALF_SPLIT
 from synth_platform.sources.read import read_cohort
 from synth_platform.sources.tables import SourceError
+from synth_platform.trials.cross_fit import cross_fit_utility, not_registered
+from synth_platform.trials.half_split import dp_half_split
+from synth_platform.trials.half_split_gate import half_split_document, registers_half_split
+from synth_platform.trials.half_split_gate import not_registered as half_split_not_registered
 from synth_platform.trials.stage import Stage, make_stage
 
 Document = Mapping[str, Any]
@@ -50,7 +57,7 @@ def require_rederived(
     reference: PublicReference,
     tables: pl.DataFrame,
     state: GeneratorState,
-    gates: Mapping[str, Document],
+    verdicts: Mapping[str, Document],
     real: EncodedRows,
     ledger: Ledger,
     store: StatisticStore,
@@ -58,7 +65,8 @@ def require_rederived(
 ) -> None:
     """Derive reference, state, tables and verdicts again and require that the stored ones are equal, to the last bit.
 
-    folder: the cohort's folder. tables: the stored tables of all sampling seeds. gates: stored gate documents by name.
+    folder: the cohort's folder. tables: the stored tables of all sampling seeds. verdicts: stored
+    documents by name; the mechanism audit among them draws fresh noise and is looked at by its check instead.
     real: the stored real arm the gates judged against. key: the home's, under which the ledger names private rows.
     Raises NotRederivedError, SourceError where the cohort's files cannot be read any more.
     """
@@ -80,11 +88,32 @@ def require_rederived(
     )
     if not drawn.equals(tables):
         raise _differs(f"{code}/synthetic")
-    for gate in GATES:
-        with quiet_errors(gate.name):
-            judged = gate.judge(spec, reference, real, drawn)
-        if json.loads(json.dumps(judged)) != gates[gate.name]:
-            raise _differs(f"{code}/{gate.name}")
+    judges: dict[str, Callable[[], Document]] = {
+        gate.name: partial(gate.judge, spec, reference, real, drawn) for gate in (*GATES, INFERENCE_GATE)
+    }
+    judges |= _designs(spec, code, spec.plan(plan_key), stage)
+    for name, judge in judges.items():
+        with quiet_errors(name):
+            judged = judge()
+        if json.loads(json.dumps(judged)) != verdicts[name]:
+            raise _differs(f"{code}/{name}")
+
+
+def _designs(spec: CohortSpec, code: GeneratorCode, plan: Plan, stage: Stage) -> dict[str, Callable[[], Document]]:
+    """The verdicts of the other designs; the trainings behind them are repeated, noise and all."""
+
+    def half_split() -> Document:
+        if not registers_half_split(spec):
+            return half_split_not_registered(spec)
+        audit = dp_half_split(code, spec, stage.reference, plan, stage.rows, fingerprint="")
+        parts = [audit.scores(repetition) for repetition in range(audit.halves.repetitions)]
+        scores = {attack: np.array([part[attack] for part in parts]) for attack in parts[0]}
+        return half_split_document(spec, code, plan, audit.halves, scores)
+
+    def cross_fit() -> Document:
+        return not_registered(spec) or cross_fit_utility(code, spec, stage.reference, plan, stage.rows)
+
+    return {HALF_SPLIT: half_split, CROSS_FIT: cross_fit}
 
 
 def _differs(artefact: str) -> NotRederivedError:

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
-from typing import get_args
+from typing import Any, get_args
 
 import dagster as dg
 import pytest
 
 from checks.known_verdicts import CONTROL_IN_WORDS
-from checks.verdicts import decision_check, verdict_check
+from checks.verdicts import POWER_OF, decision_check, verdict_check
 from synth_platform.contract.cohort_spec import CONTROLS
 from synth_platform.evaluation.closest_record import ClosestRecordStatus
-from synth_platform.evaluation.gates import GATES
+from synth_platform.evaluation.gates import GATES, INFERENCE_GATE, Gate
 from synth_platform.evaluation.membership import MembershipStatus
 from synth_platform.evaluation.preservation import UtilityStatus
 from synth_platform.privacy.formal import FormalStatus
 from synth_platform.release.rule import decide
 
 ASSET = dg.AssetKey(["G0", "decision"])
-PRECONDITIONS = ["DUA_NOT_REVIEWED", "CONTROL_GENERATOR", "UNKNOWN_GENERATOR", "SEEDED_NOISE"]
-FAILED_COPY = {
+PRECONDITIONS = ["DUA_NOT_REVIEWED", "CONTROL_GENERATOR", "UNKNOWN_GENERATOR", "SEEDED_NOISE", "INFERENCE_FAIL"]
+NOTES = (
+    "NO_PRIVATE_LIFT",
+    "LOOSENED_MEMBERSHIP_LIMIT",
+    "LOW_POWER_UTILITY",
+    "LOW_POWER_CLOSEST_RECORD",
+    "LOW_POWER_MEMBERSHIP",
+)
+FAILED_COPY: dict[str, Any] = {
     "status": "FAIL",
     "summary": {"duplicates": 7, "train_closer_upper": 0.5, "excess_upper": 0.05},
     "evidence": {"train_closer_tolerance": 0.1, "excess_tolerance": 0.1},
@@ -45,16 +53,34 @@ def test_every_reason_of_the_rule_is_told_in_words() -> None:
             assert all(f"({code})" in str(result.description) for code in document["reasons"])
 
 
-def test_a_note_does_not_fail_the_decision_but_is_told() -> None:
-    result = decision_check({"decision": "ELIGIBLE_POINT", "reasons": [], "notes": ["NO_PRIVATE_LIFT"]}, ASSET)
+@pytest.mark.parametrize("note", NOTES)
+def test_a_note_does_not_fail_the_decision_but_is_told(note: str) -> None:
+    result = decision_check({"decision": "ELIGIBLE_POINT", "reasons": [], "notes": [note]}, ASSET)
     assert result.passed
-    assert "public rows alone would serve as well" in str(result.description)
+    assert f"({note})" in str(result.description)
+
+
+def power(*low: str) -> dict[str, Any]:
+    return {"summary": {"low": list(low)}}
+
+
+@pytest.mark.parametrize("gate", [*GATES, INFERENCE_GATE], ids=lambda gate: gate.name)
+def test_a_gate_says_what_its_verdict_is_worth(gate: Gate) -> None:
+    """Claim: low power of what this gate judges is said beside its verdict, that of another gate is not."""
+    document = {"status": min(gate.passing)}
+    gate = replace(gate, explain=lambda judged: ())
+    everything = [name for names in POWER_OF.values() for name in names]
+    said = str(verdict_check(document, gate, "G0A", power(*everything), ASSET).description)
+    others = [name for name in everything if name not in POWER_OF[gate.name]]
+    silent = str(verdict_check(document, gate, "G0A", power(*others), ASSET).description)
+    assert ("Low power for" in said) == bool(POWER_OF[gate.name])
+    assert "Low power" not in silent
 
 
 def test_a_failed_gate_says_why_and_whether_it_had_to_fail() -> None:
     gate = next(gate for gate in GATES if gate.name == "closest_record_gate")
-    of_control = verdict_check(FAILED_COPY, gate, "S_COPY", ASSET)
-    of_mechanism = verdict_check(FAILED_COPY, gate, "G0A", ASSET)
+    of_control = verdict_check(FAILED_COPY, gate, "S_COPY", power(), ASSET)
+    of_mechanism = verdict_check(FAILED_COPY, gate, "G0A", power(), ASSET)
     for result in (of_control, of_mechanism):
         assert not result.passed
         assert str(result.description).startswith("FAIL: it holds copies of training rows. A release needs PASS.")

@@ -19,7 +19,12 @@ def endpoint(lift: float | None) -> dict[str, Any]:
 
 def utility(*lifts: float | None) -> dict[str, Any]:
     names = ("c_index", "macro_f1", "auroc", "spearman")
-    return {"status": "PASS_CONFIRMED", "endpoints": dict(zip(names, map(endpoint, lifts), strict=True))}
+    endpoints = dict(zip(names, map(endpoint, lifts), strict=True))
+    return {"status": "PASS_CONFIRMED", "design": "holdout", "endpoints": endpoints}
+
+
+def power(**powers: float) -> dict[str, Any]:
+    return {name: {"power": value} for name, value in ({"utility_gate": 0.9, "closest_record": 0.9} | powers).items()}
 
 
 def decision(**changes: Any) -> Decision:
@@ -41,7 +46,14 @@ def decision(**changes: Any) -> Decision:
             "excess_upper": 0.06,
             "status": "PASS",
         },
-        "membership": {"attacks": {"A1": attack, "A2": attack}, "status": "PASS_CONFIRMED"},
+        "membership": {
+            "attacks": {"A1": attack, "A2": attack},
+            "status": "PASS_CONFIRMED",
+            "power": 0.9,
+            "design": "direct",
+        },
+        "inference": {"status": "PASS"},
+        "power": power(),
         "gates": GateOptions(),
         "registration": "e5" * 32,
         "formal": FormalVerdict("OK", 0.99, 0.98, 0.27, 0.73, ("entry",), ()),
@@ -61,6 +73,7 @@ def test_a_clean_table_is_eligible() -> None:
         ({"dua_tag": "OPEN"}, "DUA_NOT_REVIEWED"),
         ({"dua_tag": ""}, "DUA_NOT_REVIEWED"),
         ({"seeded": True}, "SEEDED_NOISE"),
+        ({"inference": {"status": "FAIL"}}, "INFERENCE_FAIL"),
         ({"generator": "G99"}, "UNKNOWN_GENERATOR"),
         *[({"generator": code, "plan": None, "plan_key": None}, "CONTROL_GENERATOR") for code in CONTROLS],
     ],
@@ -121,10 +134,29 @@ def test_the_document_has_the_published_keys_and_is_json() -> None:
 def test_a_loosened_membership_limit_is_noted(generator: str, limit: float, noted: bool) -> None:
     """Claim: a limit above 8-1's is said in the decision, with every limit and the registration it belongs to."""
     gates = GateOptions.model_construct(
-        membership_limit=limit, train_closer_tolerance=0.4, excess_tolerance=0.2, neighbours=5, groups=20
+        membership_limit=limit, train_closer_tolerance=0.4, excess_tolerance=0.2, power_floor=0.8
     )
     found = decision(generator=generator, gates=gates)
     assert ("LOOSENED_MEMBERSHIP_LIMIT" in found.notes) is noted
     document = found.as_dict()
     assert document["limits"] == {"membership_limit": limit, "train_closer_tolerance": 0.4, "excess_tolerance": 0.2}
     assert document["registration"] == "e5" * 32
+
+
+@pytest.mark.parametrize(
+    ("changes", "notes"),
+    [
+        ({"power": power(utility_gate=0.8)}, ()),
+        ({"power": power(utility_gate=0.79)}, ("LOW_POWER_UTILITY",)),
+        ({"power": power(closest_record=0.79)}, ("LOW_POWER_CLOSEST_RECORD",)),
+        ({"membership": {"status": "PASS_CONFIRMED", "power": 0.1, "design": "direct"}}, ("LOW_POWER_MEMBERSHIP",)),
+        ({"inference": {"status": "UNDECIDED"}}, ()),
+    ],
+)
+def test_a_gate_without_power_says_so_instead_of_passing_quietly(
+    changes: dict[str, Any], notes: tuple[str, ...]
+) -> None:
+    """Claim: below the registered floor the decision carries a note; it blocks nothing by itself."""
+    found = decision(**changes)
+    assert found.notes == notes
+    assert found.decision == "ELIGIBLE_CONFIRMED"

@@ -75,14 +75,16 @@ def decision(**changes: Any) -> dict[str, Any]:
         "epsilon": 1.0,
         "delta": 1e-5,
         "mu": 0.25,
-        "utility": {"status": "PASS_POINT"},
+        "utility": {"status": "PASS_POINT", "design": "cross_fit"},
         "endpoints": {name: dict(endpoint) for name in ("c_index", "macro_f1", "auroc", "spearman")},
         "closest_record": {
             "duplicates": 0, "train_closer": f, "train_closer_upper": f, "excess": f, "excess_upper": f,
             "ratio_5": f, "ratio_50": f, "status": "PASS",
         },
         "membership": {"attacks": {"A1": attack, "A2": attack}, "rows": 37201, "required_rows": 701,
-                       "status": "PASS_CONFIRMED"},
+                       "status": "PASS_CONFIRMED", "design": "half_split", "power": f},
+        "inference": {"status": "UNDECIDED", "attribute_inference": {"status": "UNDECIDED", "training": f}},
+        "power": {"utility": {"auroc": {"power": f, "rows": 37201}}},
         "limits": {"membership_limit": 0.55, "train_closer_tolerance": 0.115, "excess_tolerance": 0.047},
         "registration": "e5" * 32,
         "ledger": {"status": "OK", "epsilon_rdp": 0.99, "epsilon_pld": 0.98, "mu": 0.25, "auroc_bound": 0.73,
@@ -108,6 +110,15 @@ def test_the_limits_a_table_passed_under_go_out_with_it(tmp_path: Path) -> None:
     assert "LOOSENED_MEMBERSHIP_LIMIT" in text
     assert "default of 0.55" in text
     assert "e5" * 32 in text
+
+
+def test_the_designs_and_weak_gates_are_told(tmp_path: Path) -> None:
+    """Claim: a reader learns how a verdict was reached and where a gate could hardly have said otherwise."""
+    text = (write(tmp_path, decision=decision(notes=["LOW_POWER_UTILITY"])) / "README.md").read_text()
+    assert "Judged by cross-fitting" in text
+    assert "| membership, by repeated half splits | PASS_CONFIRMED |" in text
+    assert "| attribute inference, singling out | UNDECIDED | success at most 5 points above" in text
+    assert "LOW_POWER_UTILITY: on so few rows" in text
 
 
 def test_the_readme_promises_only_what_is_proved(tmp_path: Path) -> None:
