@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -144,18 +145,23 @@ def epsilon_tight(plan: Composed, delta: float) -> tuple[float, float]:
         epsilon = epsilon_gaussian(plan.mu, delta)
         return epsilon, epsilon
     interval = 1e-4 * epsilon_rdp(plan, delta)
-    ends = []
-    for pessimistic in (False, True):
-        total = pld.identity(value_discretization_interval=interval)
-        parts = [(q, z, steps) for (q, z), steps in plan.sampled.items()]
-        parts += [(1.0, 1 / math.sqrt(plan.precision), 1)] if plan.precision else []
-        for q, z, steps in parts:
-            one = pld.from_gaussian_mechanism(
-                z, sampling_prob=q, value_discretization_interval=interval, pessimistic_estimate=pessimistic
-            )
-            total = total.compose(one.self_compose(steps))
-        ends.append(float(total.get_epsilon_for_delta(delta)))
-    return ends[0], ends[1]
+    parts = [(q, z, steps) for (q, z), steps in plan.sampled.items()]
+    parts += [(1.0, 1 / math.sqrt(plan.precision), 1)] if plan.precision else []
+
+    def end(*, pessimistic: bool) -> float:
+        losses = [
+            pld.from_gaussian_mechanism(
+                z,
+                sampling_prob=q,
+                value_discretization_interval=interval,
+                pessimistic_estimate=pessimistic,
+                use_connect_dots=pessimistic,
+            ).self_compose(steps)
+            for q, z, steps in parts
+        ]
+        return float(reduce(lambda total, one: total.compose(one), losses).get_epsilon_for_delta(delta))
+
+    return end(pessimistic=False), end(pessimistic=True)
 
 
 def auroc_bound(epsilon: float, delta: float) -> float:

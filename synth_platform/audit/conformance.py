@@ -117,6 +117,8 @@ def _preservation(found: Findings, name: str, document: Document) -> None:
                 array(asked, arm, shape=(20,)).tolist() for arm in ("tstr_groups", "trtr_groups")
             )
             own = preserved(tstr, trtr, tstr_groups, trtr_groups, chance)
+            for key, value in (("tstr", tstr), ("trtr", trtr)):
+                found.close(f"{name}/{code}/{key}", "preservation_case", figure(judged, key), value, public=True)
             for key in ("preservation", "skill", "lcb_preservation", "lcb_trtr"):
                 found.close(
                     f"{name}/{code}/{key}", "preservation_case", figure(judged, key), getattr(own, key), public=True
