@@ -16,6 +16,7 @@ from resources.evaluations import moved_on, stale_or_failed
 from resources.home import HomeResource
 from resources.ledger import LedgerResource
 from resources.private import fingerprint_key
+from resources.register import RegisterResource
 from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, GeneratorCode
 from synth_platform.generators.protocol import GeneratorState
 from synth_platform.normalize.reference import PublicReference
@@ -23,6 +24,7 @@ from synth_platform.normalize.replicates import native_table
 from synth_platform.normalize.rows import EncodedRows
 from synth_platform.release.assess import assess
 from synth_platform.release.package import verify_package, write_package
+from synth_platform.release.reaudit import package_checksum
 from synth_platform.release.rederive import NotRederivedError, require_rederived
 from synth_platform.release.verdicts import verdict_names
 
@@ -72,6 +74,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         registry: CohortRegistry,
         ledger: LedgerResource,
         home: HomeResource,
+        register: RegisterResource,
         tables: pl.DataFrame,
         state: GeneratorState,
         decision: Mapping[str, Any],
@@ -127,7 +130,8 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
             )
         except NotRederivedError as error:
             raise dg.Failure(f"nothing is released: {error}", allow_retries=False) from error
-        entries = ledger.rows(decision["ledger"]["entries"])
+        entries, releases = ledger.rows(decision["ledger"]["entries"]), register.register()
+        releases.require_open(name)
         package = write_package(
             home.paths.released,
             name=name,
@@ -137,6 +141,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
             ledger_table=entries,
         )
         verify_package(package)
+        releases.record(name=name, cohort=spec.name, generator=code, plan=plan, checksum=package_checksum(package))
         yield dg.MaterializeResult(
             value={"package": package.name, "decision": decision["decision"]},
             metadata={
