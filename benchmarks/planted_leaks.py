@@ -47,7 +47,7 @@ LEDGER_EPSILON = 1.0  # what a table under attack is taken to have promised
 class Leak:
     """A share of the table that is training rows, blurred by `jitter` public standard deviations in every column.
 
-    outlier: instead, the one training row that lies farthest from the public mean.
+    outlier: instead of a share, the one training row that lies farthest from the public mean.
     """
 
     name: str
@@ -63,9 +63,11 @@ LEAKS = (
     Leak("2 % copied", 0.02),
     Leak("15 %, jitter .1", 0.15, 0.1),
     Leak("15 %, jitter .3", 0.15, 0.3),
+    Leak("5 %, jitter .3", 0.05, 0.3),
     Leak("all, jitter .3", 1.0, 0.3),
     Leak("all, jitter 1", 1.0, 1.0),
     Leak("one outlier", outlier=True),
+    Leak("one outlier, jitter .1", 0.0, 0.1, outlier=True),
 )
 
 
@@ -164,12 +166,12 @@ def judged_world(world: int, *, rows: int, tolerances: dict[str, float]) -> dict
 
 def cell(hits: Sequence[bool]) -> str:
     interval = binomtest(sum(hits), len(hits)).proportion_ci(0.95)
-    return f"{np.mean(hits):.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+    return f"{np.mean(hits):.2f} ({interval.low:.2f}–{interval.high:.2f})"
 
 
 def detection_table(worlds: Sequence[dict[str, dict[str, bool]]]) -> Iterator[str]:
     names = [leak.name for leak in LEAKS]
-    yield "| judge | " + " | ".join(names) + " |"
+    yield f"| {len(worlds)} worlds | " + " | ".join(names) + " |"
     yield "|---|" + "---|" * len(names)
     for judge in worlds[0][names[0]]:
         yield f"| {judge} | " + " | ".join(cell([world[name][judge] for world in worlds]) for name in names) + " |"
