@@ -55,7 +55,7 @@ def gate_power(stage: Stage) -> Document:
     spec = stage.spec
     seeds = [_SEED + draw for draw in range(spec.gates.power_draws)]
     tables = [fresh_tables(stage, seed) if spec.source.reader == "virtual" else () for seed in seeds]
-    trial = _Trial.of(stage)
+    trial = UtilityTrial.of(stage)
     judged = [trial.judge(drawn, seed) for drawn, seed in zip(tables, seeds, strict=True)] if trial else []
     closest = [_closest_record(stage, drawn, seed) for drawn, seed in zip(tables, seeds, strict=True)]
     summary: dict[str, Any] = {
@@ -91,7 +91,7 @@ def fresh_tables(stage: Stage, seed: int) -> tuple[EncodedRows, ...]:
 
 
 @dataclass(frozen=True)
-class _Trial:
+class UtilityTrial:
     """The real side of the utility gate: training and held-out rows of every fold; the holdout design has one fold.
 
     fold, group [n] over all held-out rows: group is deleted by the jackknife.
@@ -104,7 +104,7 @@ class _Trial:
     group: IntArray
 
     @classmethod
-    def of(cls, stage: Stage) -> _Trial | None:
+    def of(cls, stage: Stage) -> UtilityTrial | None:
         """The registered design; None where it has too few batches to be carried out, so that nothing ever passes."""
         gates = stage.spec.gates
         if gates.utility_design != CROSS_FIT:
@@ -157,7 +157,7 @@ class _Trial:
         return dict(pooled_verdicts(endpoints, real, synthetic, None, held_out=held, fold=self.fold, group=self.group))
 
 
-def _utility(stage: Stage, trial: _Trial | None, judged: Sequence[Judged], draws: int) -> dict[str, Any]:
+def _utility(stage: Stage, trial: UtilityTrial | None, judged: Sequence[Judged], draws: int) -> dict[str, Any]:
     common = {"draws": draws, "method": trial.method if trial else "half_split"}
     rows, groups = (len(trial.group), int(trial.group.max()) + 1) if trial else (len(stage.rows), 0)
     return {

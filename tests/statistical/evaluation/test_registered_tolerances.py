@@ -53,7 +53,9 @@ def test_the_null_agrees_with_the_published_one() -> None:
     grows with the dimensions that rows spread over, ours over fewer (effective 5.6 of 26) than a table of 26 equal and
     independent columns, whose spread agrees with the published one where ours is below it.
     """
-    _, _, document = cohort("virtual")
+    _, null, document = cohort("virtual")
+    spectrum = np.linalg.eigvalsh(np.cov(null.draw(0).train.x.T))
+    assert 5 < spectrum.sum() ** 2 / (spectrum**2).sum() < 6.5
     ours = {name: np.array(shares) for name, shares in document["probes"]["independent"].items()}
     assert (document["sizes"]["train"], document["sizes"]["synthetic"]) == (720, 600)
     n = len(document["seeds"])
