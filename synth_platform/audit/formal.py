@@ -51,7 +51,8 @@ def audit_formal(found: Findings, code: str, ledger: Document, state: Document, 
     bounds = auroc_bound(low, bound_delta), auroc_bound(high, bound_delta)
     _figure(found, f"{name}/auroc_bound", "auroc_bound", figure(ledger, "auroc_bound"), *bounds)
 
-    spent = number(ledger, "epsilon_pld")
+    claimed = figure(ledger, "epsilon_pld")
+    spent = high if claimed is None else claimed
     contradictions = list(_contradictions(spent, promise))
     excesses = list(_excesses(spent, book, promise)) if ids else []
     status = "CONTRADICTION" if contradictions else "BUDGET_EXCEEDED" if excesses else "OK"
