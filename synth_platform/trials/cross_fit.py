@@ -62,7 +62,8 @@ def cross_fit_utility(
 
     def tables(fold: int, train: EncodedRows, _: EncodedRows) -> Sequence[EncodedRows]:
         state = fit_trial(code, spec, reference, plan, train, seed=_NOISE_SEED + fold)
-        return [trial_table(state, spec, reference, seed=seed) for seed in spec.synthetic.seeds]
+        size = table_rows(spec, train)
+        return [trial_table(state, spec, reference, seed=seed, rows=size) for seed in spec.synthetic.seeds]
 
     return cross_fit(spec, reference, rows, tables)
 
@@ -108,6 +109,11 @@ def cross_fit(spec: CohortSpec, reference: PublicReference, rows: EncodedRows, t
             "arms": arms_evidence(*arms),
         },
     )
+
+
+def table_rows(spec: CohortSpec, train: EncodedRows) -> int:
+    """Rows of a fold's table: as many per training row as the cohort registers, lest the real arm win by its size."""
+    return max(1, round(spec.synthetic.rows * len(train) / spec.privacy.n_ref))
 
 
 def split_fold(

@@ -111,7 +111,9 @@ def _panel(axis: Any, points: Sequence[CurvePoint], top: float) -> None:
         axis.axhline(truth, color="black", linewidth=1.2, linestyle=":", label="fresh draw of the truth")
     undefined = np.isnan([p.preservation for p in points]).all()
     said = "not defined" if undefined else f"TRTR {points[0].trtr:.2f}"  # P says little where TRTR is chance
-    axis.text(0.97, 0.04, said, transform=axis.transAxes, ha="right", fontsize=9, color="#595959", bbox=_CLEAR)
+    axis.text(
+        0.97, 0.04, said, transform=axis.transAxes, ha="right", fontsize=9, color="#595959", bbox=_CLEAR, zorder=5
+    )
     ticks = [tick for tick in TICKS if tick < top]
     axis.set_yticks(ticks, [TICKS[tick] for tick in ticks])
     axis.set(ylim=(LOWEST, top), xscale="log", xlim=(min(epsilons) / 1.3, max(epsilons) * 1.3))

@@ -25,6 +25,7 @@ from synth_platform.trials.cross_fit import (
     explain_cross_fit,
     not_registered,
     split_fold,
+    table_rows,
 )
 from synth_platform.trials.stage import Stage, make_stage
 
@@ -185,6 +186,18 @@ def test_the_same_cohort_is_judged_the_same_again() -> None:
     assert cross_fit_utility("G0", s.spec, s.reference, plan, s.rows) == first
     runs = [arm["risk"] for name, arm in first["evidence"]["arms"].items() if name.startswith("synthetic")]
     assert len({tuple(risk) for risk in runs}) == len(s.spec.synthetic.seeds)
+
+
+def test_tables_keep_their_registered_size_per_training_row() -> None:
+    s = stage()
+    sized = s.spec.model_copy(
+        update={
+            "privacy": s.spec.privacy.model_copy(update={"n_ref": 100}),
+            "synthetic": s.spec.synthetic.model_copy(update={"rows": 120}),
+        }
+    )
+    assert table_rows(sized, s.rows.take(np.arange(200))) == 240
+    assert table_rows(sized, s.rows.take(np.arange(50))) == 60
 
 
 def test_fewer_batches_than_folds_is_undefined_and_says_why() -> None:
