@@ -14,6 +14,7 @@ from resources.cohorts import CohortRegistry
 from resources.home import HomeResource, SynthHome
 from resources.ledger import home_ledger
 from resources.private import fingerprint_key
+from synth_platform.audit.report import audit
 from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError
 from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.rows import EncodedRows
@@ -124,11 +125,20 @@ class HomeHoldings:
         return cast(Mapping[str, Any], self._stored([release.generator, "decision"], release.cohort, release.plan))
 
     def audited(self, release: Release) -> bool | None:
-        """Whether `audit/report` of the plan says PASS."""
-        key = ["audit", "report"]
-        if not (self.home.paths.artefact(dg.AssetKey(key), release.cohort, release.plan) / CONTENT).exists():
+        """Whether the audit, run again, confirms the stored evidence of the plan; None without evidence.
+
+        Raises HinderedError AUDIT_DISAGREES where its stored report confirmed the same evidence: then it is the audit
+        that has changed, which is for a person to look at and recalls nothing.
+        """
+        scope = {"cohort": release.cohort, "plan": release.plan}
+        evidence, before = (self._document(["audit", name], *scope.values()) for name in ("evidence", "report"))
+        if evidence is None:
             return None
-        report = cast(Mapping[str, Any], self._stored(key, release.cohort, release.plan))
+        report = audit(evidence["evidence"], evidence["conformance"], expected=scope).as_dict()
+        if report["status"] != "PASS" and before is not None:
+            same = {name: before[name] == report[name] for name in ("status", "evidence_sha256")}
+            if same == {"status": False, "evidence_sha256": True}:
+                raise HinderedError("AUDIT_DISAGREES")
         return bool(report["status"] == "PASS")
 
     def rows(self, release: Release) -> tuple[PublicReference, EncodedRows]:
@@ -137,6 +147,12 @@ class HomeHoldings:
         return cast(PublicReference, reference), cast(
             EncodedRows, self._stored(["normalized", "batch_corrected"], release.cohort)
         )
+
+    def _document(self, key: Sequence[str], *partition: str) -> Mapping[str, Any] | None:
+        """A stored document, None where there never was one."""
+        if not (self.home.paths.artefact(dg.AssetKey(key), *partition) / CONTENT).exists():
+            return None
+        return cast(Mapping[str, Any], self._stored(key, *partition))
 
     def _stored(self, key: Sequence[str], *partition: str) -> object:
         with _hindered("ARTEFACTS_UNREADABLE"):

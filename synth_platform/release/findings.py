@@ -12,7 +12,12 @@ from typing import Literal
 RecallReason = Literal["WITHDRAWN", "CHECKSUMS", "LEDGER", "DUA", "DECISION", "AUDIT", "LEAKAGE"]
 Note = Literal["SUPERSEDED", "ANCHOR_LOST", "NOT_AUDITED"]
 Hindrance = Literal[
-    "PACKAGE_UNREADABLE", "COHORT_UNREADABLE", "LEDGER_UNREADABLE", "ARTEFACTS_UNREADABLE", "ATTACKS_FAILED"
+    "PACKAGE_UNREADABLE",
+    "COHORT_UNREADABLE",
+    "LEDGER_UNREADABLE",
+    "ARTEFACTS_UNREADABLE",
+    "AUDIT_DISAGREES",
+    "ATTACKS_FAILED",
 ]
 Finding = RecallReason | Note
 
@@ -35,6 +40,7 @@ HINDRANCES: Mapping[Hindrance, str] = {
     "COHORT_UNREADABLE": "its cohort is not registered, or its cohort.yaml cannot be read",
     "LEDGER_UNREADABLE": "the ledger cannot be read",
     "ARTEFACTS_UNREADABLE": "its cohort's stored rows, reference or decision are missing or altered",
+    "AUDIT_DISAGREES": "the audit of today does not confirm the very evidence that its stored report confirmed",
     "ATTACKS_FAILED": "the attacks could not be run on its cohort's rows",
 }
 _WORDS: Mapping[str, str] = {

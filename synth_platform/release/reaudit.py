@@ -48,7 +48,7 @@ class Holdings(Protocol):
         """The standing decision on the release's cohort, generator and plan."""
 
     def audited(self, release: Release) -> bool | None:
-        """Whether the stored independent audit confirms what the release rests on; None where there is none."""
+        """Whether the independent audit confirms the stored evidence of the release; None where there is none."""
 
     def rows(self, release: Release) -> tuple[PublicReference, EncodedRows]:
         """The public reference and the real arm."""
