@@ -39,7 +39,7 @@ class OperatingPoint:
     def epsilon(self, delta: float, group: int = 1) -> float:
         """Greatest ε per row that the point refutes at `delta`, by either inequality; 0 if none.
 
-        `group` rows together are (group·ε, δ(1 + e^ε + … + e^((group−1)ε)))-DP: a step of the definition for each.
+        `group` rows together are (group·ε, `group_delta`)-DP.
         """
         mirrored = OperatingPoint(1 - self.false_positive, 1 - self.true_positive)
         return max(self._one_sided(delta, group), mirrored._one_sided(delta, group))
@@ -50,13 +50,21 @@ class OperatingPoint:
             return math.log((self.true_positive - delta) / self.false_positive) if refuted else 0.0
 
         def spare(epsilon: float) -> float:
-            grown = math.fsum(math.exp(j * epsilon) for j in range(group))
-            return math.exp(group * epsilon) * self.false_positive + delta * grown - self.true_positive
+            return (
+                math.exp(group * epsilon) * self.false_positive
+                + group_delta(epsilon, delta, group)
+                - self.true_positive
+            )
 
         if spare(0.0) >= 0:
             return 0.0
         upper = math.log(self.true_positive / self.false_positive) / group + 1e-9  # above the root despite rounding
         return float(brentq(spare, 0.0, upper, xtol=1e-12))
+
+
+def group_delta(epsilon: float, delta: float, group: int) -> float:
+    """δ(1 + e^ε + … + e^((group−1)ε)) of `group` rows together: a step of the definition for each."""
+    return delta * math.fsum(math.exp(j * epsilon) for j in range(group))
 
 
 def points_at_ranks(member_scores: FloatArray, nonmember_scores: FloatArray, confidence: float) -> list[OperatingPoint]:
