@@ -3,9 +3,9 @@
     python -m benchmarks.closest_record
 
 Each peer runs in an environment of its own under $SYNTH_PEERS (default: synth-peers in the temporary folder), which is
-made with pip on the first call; it is run there by a script of benchmarks/peers and never imported here. A peer that is
-not done in two minutes is stopped and not tried on more rows. Every run is a process of its own; peak memory is that of
-the whole process, libraries and all four tables included.
+made with pip on the first call; it is run there by a script of benchmarks/peers and never imported here. Ratios are of
+CPU seconds, which other work on the machine changes little; a peer is stopped after 120 of them and not tried on more
+rows. Every run is a process of its own; peak memory is that of the whole process, libraries and four tables included.
 
 The second table draws training, holdout and synthetic rows from one law, so that the honest share of synthetic rows
 nearer to training rows is 1/2: what each tool reports over 30 such worlds, and the standard deviation that chance alone
@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -65,11 +67,18 @@ class Tool:
         (self.folder / "ready").touch()
         return True
 
-    def run(self, *arguments: object, limit: int | None = None) -> dict[str, Any]:
+    def run(self, *arguments: object) -> dict[str, Any] | None:
+        """What the script printed; None if it was stopped for its CPU seconds."""
         command = [self.python, str(SCRIPTS / f"{self.script}.py"), *map(str, arguments)]
-        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=limit)
-        printed: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        return printed
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            resource.prlimit(process.pid, resource.RLIMIT_CPU, (LIMIT_SECONDS, LIMIT_SECONDS + 5))
+            printed, _ = process.communicate()
+        if process.returncode == -signal.SIGXCPU:
+            return None
+        if process.returncode:
+            raise SystemExit(f"{' '.join(command)} failed")
+        figures: dict[str, Any] = json.loads(printed.splitlines()[-1])
+        return figures
 
 
 OURS = Tool("closest-record gate", "platform_gate")
@@ -83,33 +92,34 @@ PEER_SEARCH = (Tool("scikit-learn `NearestNeighbors`, one search", "sklearn_sear
 THEORY = Tool("", "honest_null")
 
 
-def figures(run: dict[str, Any]) -> str:
-    return f"{run['wall']:.2f} | {run['cpu']:.2f} | {run['peak_mib']:.0f}"
-
-
 def times(ours: Tool, peers: tuple[Tool, ...], sizes: tuple[tuple[int, int], ...]) -> None:
     slow: set[str] = set()
     for rows, columns in sizes:
-        size = f"{rows:,} × {columns}"
-        base = ours.run("time", rows, columns)
-        print(f"| {size} | {ours.name} | {figures(base)} | |", flush=True)
-        for peer in peers:
-            if peer.name in slow:
-                continue
-            try:
-                taken = peer.run("time", rows, columns, limit=LIMIT_SECONDS)
-                line = f"{figures(taken)} | {taken['wall'] / base['wall']:,.1f} ×"
-            except subprocess.TimeoutExpired:
-                slow.add(peer.name)
-                line = f"> {LIMIT_SECONDS} | | | > {LIMIT_SECONDS / base['wall']:,.0f} ×"
-            print(f"| {size} | {peer.name} | {line} |", flush=True)
+        base = 0.0
+        for tool in (ours, *(peer for peer in peers if peer.name not in slow)):
+            figures = tool.run("time", rows, columns)
+            if figures is None:
+                slow.add(tool.name)
+                line = f"| > {LIMIT_SECONDS} | | > {LIMIT_SECONDS / base:,.0f} ×"
+            else:
+                base = base or figures["cpu"]
+                line = f"{figures['wall']:.2f} | {figures['cpu']:.2f} | {figures['peak_mib']:.0f} | "
+                line += "" if tool is ours else f"{figures['cpu'] / base:,.1f} ×"
+            print(f"| {rows:,} × {columns} | {tool.name} | {line} |", flush=True)
+
+
+def reported(tool: Tool, law: str) -> np.ndarray:
+    figures = tool.run("null", law, *WORLD, WORLDS)
+    if figures is None:
+        raise SystemExit(f"{tool.name} took more than {LIMIT_SECONDS} CPU seconds on the null worlds")
+    return np.array(figures["shares"])
 
 
 def nulls(tools: tuple[Tool, ...]) -> None:
     for law, title in LAWS.items():
-        chance = float(np.sqrt(np.mean(THEORY.run("null", law, *WORLD, WORLDS)["shares"])))
+        chance = float(np.sqrt(reported(THEORY, law).mean()))
         for tool in tools:
-            shares = np.array(tool.run("null", law, *WORLD, WORLDS)["shares"])
+            shares = reported(tool, law)
             error = chance / np.sqrt(WORLDS)
             print(
                 f"| {title} | {tool.name} | {shares.mean():.3f} ({(shares.mean() - 0.5) / error:+.1f}) "
@@ -122,7 +132,7 @@ def main() -> None:
     peers = tuple(tool for tool in PEERS if tool.installed())
     versions = ", ".join(package for tool in peers for package in tool.packages)
     print(f"Peers: {versions}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
-    print("| rows a side × columns | tool | wall s | CPU s | peak MiB | time of ours |\n|---|---|---|---|---|---|")
+    print("| rows a side × columns | tool | wall s | CPU s | peak MiB | CPU of ours |\n|---|---|---|---|---|---|")
     times(OURS, peers, SIZES)
     times(OUR_SEARCH, PEER_SEARCH, SEARCH_SIZES)
     print(f"\n{WORLDS} worlds of {WORLD[0]} rows a side × {WORLD[1]}; in brackets standard errors from 1/2\n")

@@ -45,7 +45,7 @@ def timed(compute: Compute, rows: int, columns: int) -> dict[str, float]:
         wall, cpu = time.perf_counter(), time.process_time()
         compute(*tables)
         taken.append((time.perf_counter() - wall, time.process_time() - cpu))
-    wall, cpu = min(taken)
+    wall, cpu = (min(seconds) for seconds in zip(*taken, strict=True))
     return {"wall": wall, "cpu": cpu, "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
