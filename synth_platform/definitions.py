@@ -15,6 +15,7 @@ from assets.gates import gate_assets
 from assets.generators import generator_assets
 from assets.governance import governance_assets
 from assets.half_split import half_split_assets
+from assets.mechanism_audit import mechanism_audit_assets
 from assets.normalized import normalized_matrix, real_arm
 from assets.partitions import cohort_plans
 from assets.power import gates_power
@@ -62,6 +63,7 @@ def build_definitions(*, resources: Mapping[str, Any] | None = None) -> dg.Defin
             *gate_assets,
             *half_split_assets,
             *cross_fit_assets,
+            *mechanism_audit_assets,
             *decision_assets,
             *audit_assets,
             *release_assets,
