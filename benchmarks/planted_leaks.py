@@ -4,8 +4,8 @@
 
 Each world is a virtual cohort of its own, with as many holdout as training rows. Its table is an independent draw of
 the truth in which some rows are replaced by training rows, outcome and all, and it is judged in the form it would be
-released in. A figure is the share of worlds in which a judge speaks up, with its 95 % Clopper-Pearson interval; where
-nothing is planted it is the false-alarm rate.
+released in. A figure is the number of worlds in which a judge speaks up (where nothing is planted, false alarms); the
+last line has the 95 % Clopper-Pearson interval of the rate behind each number.
 """
 
 from __future__ import annotations
@@ -164,17 +164,18 @@ def judged_world(world: int, *, rows: int, tolerances: dict[str, float]) -> dict
     }
 
 
-def cell(hits: Sequence[bool]) -> str:
-    interval = binomtest(sum(hits), len(hits)).proportion_ci(0.95)
-    return f"{np.mean(hits):.2f} ({interval.low:.2f}–{interval.high:.2f})"
-
-
 def detection_table(worlds: Sequence[dict[str, dict[str, bool]]]) -> Iterator[str]:
     names = [leak.name for leak in LEAKS]
     yield f"| {len(worlds)} worlds | " + " | ".join(names) + " |"
     yield "|---|" + "---|" * len(names)
     for judge in worlds[0][names[0]]:
-        yield f"| {judge} | " + " | ".join(cell([world[name][judge] for world in worlds]) for name in names) + " |"
+        yield f"| {judge} | " + " | ".join(str(sum(world[name][judge] for world in worlds)) for name in names) + " |"
+
+
+def rates(worlds: int) -> str:
+    """What a number of worlds says of the rate behind it."""
+    intervals = [binomtest(k, worlds).proportion_ci(0.95) for k in range(worlds + 1)]
+    return ", ".join(f"{k}: {i.low:.2f}–{i.high:.2f}" for k, i in enumerate(intervals)).replace("0.", ".")
 
 
 def main() -> None:
@@ -194,7 +195,7 @@ def main() -> None:
             judge = partial(judged_world, rows=rows, tolerances=tolerances)
             worlds = list(pool.map(judge, range(FIRST_WORLD, FIRST_WORLD + arguments.worlds)))
             print("\n".join(detection_table(worlds)), flush=True)
-    print(f"\n{time.perf_counter() - start:.0f} s")
+    print(f"\nrates: {rates(arguments.worlds)}\n{time.perf_counter() - start:.0f} s")
 
 
 if __name__ == "__main__":
