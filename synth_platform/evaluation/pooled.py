@@ -90,9 +90,10 @@ def undefined_endpoints(held_out: EncodedRows, fold: IntArray, classes: int) -> 
 def _pooled_auroc(folds: Sequence[tuple[FloatArray, IntArray]], classes: int) -> Value:
     above, pairs = np.zeros(classes), np.zeros(classes)
     for scores, label in folds:
+        ranks = rankdata(scores, axis=0)
         for k in range(classes):
             positive = label == k
             m = int(positive.sum())
-            above[k] += float(rankdata(scores[:, k])[positive].sum()) - m * (m + 1) / 2
+            above[k] += float(ranks[positive, k].sum()) - m * (m + 1) / 2
             pairs[k] += m * (len(label) - m)
     return float((above / pairs).mean()) if pairs.all() and classes > 1 else None
