@@ -36,8 +36,8 @@ def curve(
 ) -> None:
     """The ε curve: preservation by G0 and G0A over targets, sizes and public shifts, between ceiling and floor.
 
-    Writes curve.png, curve.csv and curve.json. The ceiling is the generator without its noise (ε = 1000), the floor
-    public rows alone.
+    Writes curve-COHORT.png, .csv and .json. The ceiling is the generator without its noise (ε = 1000), the floor public
+    rows alone.
     """
     from synth_platform.trials.curve import QUICK, Grid, curve_table
     from synth_platform.trials.curve import curve as points_of
@@ -52,16 +52,17 @@ def curve(
         stage = make_stage(spec, report.accepted)
         points = list(points_of(stage, QUICK if quick else Grid(), lambda said: typer.echo(f"synth: {said}", err=True)))
     table = curve_table(points)
-    place = home().restricted / "curve" / spec.name if out is None else UPath(out)
+    place = home().restricted / "curve" if out is None else UPath(out)
     place.mkdir(parents=True, exist_ok=True)
-    (place / "curve.png").write_bytes(curve_png(points, spec.title))
-    (place / "curve.csv").write_text(table.write_csv(), encoding="utf-8")
-    (place / "curve.json").write_text(table.write_json(), encoding="utf-8")
+    file = place / f"curve-{spec.name}"
+    file.with_suffix(".png").write_bytes(curve_png(points, spec.title))
+    file.with_suffix(".csv").write_text(table.write_csv(), encoding="utf-8")
+    file.with_suffix(".json").write_text(table.write_json(), encoding="utf-8")
     if as_json:
         print_json(table.to_dicts())
         return
     console().print(_summary(points))
-    typer.echo(f"{place}: curve.png, curve.csv, curve.json. {RESTRICTED}")
+    typer.echo(f"wrote {file}.png, .csv and .json. {RESTRICTED}")
 
 
 def _cohort(named: str) -> tuple[CohortSpec, Path]:

@@ -61,16 +61,16 @@ def folder(tmp_path: Path) -> Path:
 def test_table_and_picture_go_to_the_restricted_zone_and_nothing_is_spent(home: Path, folder: Path) -> None:
     said = synth("curve", folder, "--quick")
     assert said.exit_code == 0, said.output
-    place = home / "restricted" / "curve" / "virtual"
-    assert sorted(path.name for path in place.iterdir()) == ["curve.csv", "curve.json", "curve.png"]
-    assert str(place) in said.stdout.replace("\n", "")
+    place = home / "restricted" / "curve"
+    assert sorted(path.name for path in place.iterdir()) == [f"curve-virtual.{end}" for end in ("csv", "json", "png")]
+    assert str(place / "curve-virtual.png") in said.stdout.replace("\n", "")
     assert "restricted zone" in said.stdout
     assert "no budget was spent" in said.stdout.replace("\n", " ")
     assert not (home / "ledger.sqlite").exists()
     assert list((home / "released").iterdir()) == []
     assert "draw 2 of 2" in said.stderr
     assert str(TRAIN) not in said.stderr
-    table = pl.read_csv(place / "curve.csv")
+    table = pl.read_csv(place / "curve-virtual.csv")
     assert set(table["generator"]) == {"G0", "G0A", "S_PUBLIC"}
     assert set(table["epsilon"].drop_nulls()) == {1.0, 8.0, curve.CEILING}
     assert table["share"].to_list() == [1.0] * table.height
@@ -79,7 +79,7 @@ def test_table_and_picture_go_to_the_restricted_zone_and_nothing_is_spent(home: 
 def test_json_is_the_table_and_nothing_else(home: Path, folder: Path, tmp_path: Path) -> None:
     said = synth("curve", folder, "--quick", "--json", "--out", tmp_path / "elsewhere")
     printed = json.loads(said.stdout)
-    assert printed == json.loads((tmp_path / "elsewhere" / "curve.json").read_text(encoding="utf-8"))
+    assert printed == json.loads((tmp_path / "elsewhere" / "curve-virtual.json").read_text(encoding="utf-8"))
     assert len(printed) == 7 * 4
     assert not (home / "restricted" / "curve").exists()
 
