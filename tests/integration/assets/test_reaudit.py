@@ -64,8 +64,9 @@ def statuses(platform: Any) -> Any:
 
 
 def test_a_sound_release_stays_published(platform: Any) -> None:
-    """Claim (the others' control): a package no register knew is entered, looked at to the end and stays; every look
-    has another seed; the package itself is not touched."""
+    """Claim (the others' control): what was published is registered, looked at to the end and stays; every look has
+    another seed; the package itself is not touched."""
+    assert (released(platform).status, released(platform).looks) == ("PUBLISHED", 0)
     before = {file.name: file.read_bytes() for file in (platform.home.released / PACKAGE).iterdir()}
     passed = checks(job(platform))
     look(platform)
@@ -159,6 +160,27 @@ def test_a_fault_recalls_at_once(platform: Any, harm: Callable[[Any], object], c
     assert statuses(platform) == {PACKAGE: "RECALLED"}
     assert look(platform).standing_recalls == ({} if code == "WITHDRAWN" else {PACKAGE: (code,)})
     assert released(platform).looks == 2
+
+
+def test_a_package_that_no_register_knows_is_entered(platform: Any) -> None:
+    """Claim: a home from before the register, or one whose register was lost, loses no release from sight."""
+    before = released(platform)
+    for file in (platform.home.root / "restricted").glob("register.sqlite*"):
+        file.unlink()
+    look(platform)
+    assert (released(platform).checksum, released(platform).looks) == (before.checksum, 1)
+
+
+def test_nothing_is_published_under_a_recalled_name(platform: Any) -> None:
+    """Claim: a recall outlives the withdrawal of the package, whatever is judged afterwards."""
+    change_tag(platform)
+    look(platform)
+    platform.edit(lambda document: document.update(dua_tag="RELEASE_REVIEWED"))
+    platform.withdraw()
+    result = platform.run("G0A/release", check=False)
+    assert not result.success
+    assert f"RECALLED: release {PACKAGE} was recalled (DUA)" in platform.failure(result)
+    assert platform.packages() == []
 
 
 def test_a_recall_is_loud(platform: Any) -> None:
@@ -309,7 +331,7 @@ def synth(platform: Any, *arguments: str) -> Any:
 def test_from_a_shell(platform: Any) -> None:
     """Claim: `synth reaudit` looks now, exit code 0 while nothing is wrong and 1 with the reason when something is;
     `synth releases` lists the register without any figure of a look."""
-    assert "no release is registered" in synth(platform, "releases").stdout
+    assert PACKAGE in synth(platform, "releases").stdout
     done = synth(platform, "reaudit", "--json")
     document = json.loads(done.stdout)
     assert (done.exit_code, document["recalled"], document["hindered"]) == (0, {}, {})
