@@ -15,6 +15,8 @@ from synth_platform.audit.half_split import audit_half_split
 from synth_platform.audit.inference import audit_inference
 from synth_platform.audit.ledger import Book, audit_ledger
 from synth_platform.audit.mechanism import audit_mechanism
+from synth_platform.audit.power import NAME as POWER
+from synth_platform.audit.power import audit_power
 from synth_platform.audit.privacy_gates import audit_closest_record, audit_membership, epsilon_lower_bound
 from synth_platform.audit.reading import Document, digest, item, leaves, mapping
 from synth_platform.audit.structure import audit_structure
@@ -106,6 +108,9 @@ def audit(evidence: object, conformance: object, *, expected: Mapping[str, str] 
     book = EMPTY_BOOK
     with found.section("G2/ledger"):
         book = audit_ledger(found, mapping(body, "ledger"), mapping(body, "registered"))
+    with found.section(f"G3/{POWER}"):
+        if mapping(body, "generators"):
+            audit_power(found, mapping(body, "cohort_documents", POWER), mapping(body, "registered"))
     with found.section("G3"):
         for code in mapping(body, "generators"):
             _audit_generator(found, str(code), body, book)
@@ -166,6 +171,8 @@ def _documents(evidence: Document) -> dict[str, str]:
 
 
 def _digests(evidence: Document) -> Iterator[tuple[str, str]]:
+    for name, document in _safe(evidence, "cohort_documents").items():
+        yield str(name), _digest(document)
     for code, generator in _safe(evidence, "generators").items():
         if isinstance(generator, Mapping):
             for name, document in _safe(generator, "documents").items():

@@ -81,6 +81,7 @@ def _documents(found: Findings, evidence: Document) -> None:
     for name, document in mapping(evidence, "cohort_documents").items():
         present.add(name)
         found.same(f"G1/{name}/sha256", "hash", locked.get(name), digest(document), public=False)
+        found.same(f"G1/{name}/registration", "registration", document.get("registration"), registration)
     for path in sorted(set(locked) - present):
         found.holds(f"G1/{path}/present", "present", False, "locked, but missing")
     for path in sorted(set(again) | {p for p in present if p.endswith("_gate")}):
