@@ -17,8 +17,8 @@ def audit_inference(found: Findings, name: str, document: Document, _: Document)
     """Recompute every rate, interval, risk and status of one inference document from its zeros and ones."""
     evidence, summary = mapping(document, "evidence"), mapping(document, "summary")
     rows = whole(summary, "rows")
-    for claimed in (summary, evidence):
-        found.same(f"{name}/margin", "registration", number(claimed, "margin"), MARGIN)
+    for part, claimed in (("summary", summary), ("evidence", evidence)):
+        found.same(f"{name}/margin/{part}", "registration", number(claimed, "margin"), MARGIN)
     secrets = mapping(evidence, "guesses")
     found.same(f"{name}/secrets", "length", sorted(mapping(summary, "secrets")), sorted(secrets))
     sides = {side: [_ones(secrets, rows, secret, side) for secret in secrets] for side in ("train", "control")}
