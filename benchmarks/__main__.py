@@ -16,6 +16,7 @@ BENCHMARKS = (
     "normalize",
     "dagster_share",
     "generator_table",
+    "cross_fit",
     "closest_record",
     "planted_leaks",
 )

@@ -13,7 +13,7 @@ from upath import UPath
 
 from resources.cohorts import CohortRegistry
 from synth_platform.cli.app import Json, app, console, existing_folder, fail, home, print_json
-from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, load_cohort_spec
+from synth_platform.contract.cohort_spec import CohortSpec, load_cohort_spec
 from synth_platform.contract.validate import select_registered, validate
 from synth_platform.privacy.private_errors import quiet_errors
 from synth_platform.sources.read import read_cohort
@@ -44,6 +44,8 @@ def curve(
     from synth_platform.trials.curve_plot import curve_png
     from synth_platform.trials.stage import make_stage
 
+    if out is not None and out.exists() and not out.is_dir():
+        fail(f"{out} is a file; --out takes a folder")
     spec, folder = _cohort(cohort)
     report = validate(select_registered(read_cohort(spec, folder), spec), spec)
     if report.cohort_rejected:
@@ -79,7 +81,8 @@ def _summary(points: Sequence[CurvePoint]) -> Table:
     from synth_platform.trials.preserved import ENDPOINTS
 
     table = Table("setting", "generator", *ENDPOINTS, title="ε from which P ≥ .95 (and P without noise)")
-    for setting, code in itertools.product(dict.fromkeys(p.setting for p in points), DP_GENERATORS):
+    codes = dict.fromkeys(p.generator for p in points if p.epsilon is not None)
+    for setting, code in itertools.product(dict.fromkeys(p.setting for p in points), codes):
         cells = []
         for endpoint in ENDPOINTS:
             own = [p for p in points if (p.setting, p.generator, p.endpoint) == (setting, code, endpoint)]

@@ -92,7 +92,7 @@ def settings(spec: CohortSpec, grid: Grid) -> tuple[Setting, ...]:
 
 
 def curve(stage: Stage, grid: Grid, tell: Callable[[str], None] = lambda _: None) -> Iterator[CurvePoint]:
-    """The points of every setting, generator, target and endpoint. tell: hears what is about to be computed."""
+    """The points of every setting, registered generator, target and endpoint. tell: hears what comes next."""
     for setting in settings(stage.spec, grid):
         real: list[Scores] = []
         found: dict[tuple[GeneratorCode, float | None], list[list[Scores]]] = {}
@@ -162,7 +162,7 @@ def curve_table(points: Iterable[CurvePoint]) -> pl.DataFrame:
 
 
 def _states(stage: Stage, grid: Grid, seed: int) -> Iterator[tuple[GeneratorCode, float | None, GeneratorState]]:
-    for code in DP_GENERATORS:
+    for code in (code for code in DP_GENERATORS if code in stage.spec.generators):
         for epsilon in (*grid.epsilons, CEILING):
             yield code, epsilon, fit_at(stage, code, epsilon, seed=seed)
     yield "S_PUBLIC", None, fit_control("S_PUBLIC", reference=stage.reference)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from synth_platform.contract.cohort_spec import DP_GENERATORS, EndpointName, GeneratorCode
+from synth_platform.contract.cohort_spec import EndpointName, GeneratorCode
 from synth_platform.trials.curve import CEILING, REQUIRED, CurvePoint, Setting
 from synth_platform.trials.preserved import ENDPOINTS
 
@@ -82,7 +82,7 @@ def _panel(axis: Any, points: Sequence[CurvePoint], top: float) -> None:
     found: dict[tuple[GeneratorCode, float | None], CurvePoint] = {(p.generator, p.epsilon): p for p in points}
     epsilons = sorted({e for _, e in found if e is not None and e < CEILING})
     axis.axhline(REQUIRED, color="black", linewidth=0.8)
-    for code in DP_GENERATORS:
+    for code in dict.fromkeys(code for code, epsilon in found if epsilon is not None):
         colour = COLOUR[code]
         value = np.array([found[code, e].preservation for e in epsilons])
         error = np.array([ERRORS * found[code, e].standard_error for e in epsilons])

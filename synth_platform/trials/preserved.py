@@ -28,8 +28,8 @@ def table_scores(stage: Stage, state: GeneratorState, seed: int) -> Scores:
 
 
 def preserved(table: Scores, real: Scores) -> Scores:
-    """P = TSTR / TRTR of every endpoint."""
-    return {name: table[name] / real[name] for name in ENDPOINTS}
+    """P = TSTR / TRTR of every endpoint; NaN where TRTR is 0."""
+    return {name: table[name] / real[name] if real[name] else math.nan for name in ENDPOINTS}
 
 
 def fit_at(stage: Stage, code: GeneratorCode, epsilon: float, *, seed: int) -> GeneratorState:

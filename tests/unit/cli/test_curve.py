@@ -84,15 +84,26 @@ def test_json_is_the_table_and_nothing_else(home: Path, folder: Path, tmp_path: 
     assert not (home / "restricted" / "curve").exists()
 
 
-def test_the_same_command_gives_the_same_table(home: Path, folder: Path, tmp_path: Path) -> None:
+def test_only_registered_generators_are_tried_and_the_same_command_gives_the_same_table(
+    home: Path, folder: Path, tmp_path: Path
+) -> None:
+    document = yaml.safe_load((folder / "cohort.yaml").read_text(encoding="utf-8"))
+    (folder / "cohort.yaml").write_text(yaml.safe_dump(document | {"generators": ["G0"]}), encoding="utf-8")
     first, second = (synth("curve", folder, "--quick", "--json", "--out", tmp_path / name) for name in "ab")
     assert first.stdout == second.stdout
+    assert {row["generator"] for row in json.loads(first.stdout)} == {"G0", "S_PUBLIC"}
 
 
 def test_what_is_no_cohort_is_said_so(home: Path) -> None:
     said = synth("curve", "nowhere")
     assert said.exit_code == 2
     assert "not registered" in said.stderr
+
+
+def test_a_file_is_no_folder_to_write_to(home: Path, folder: Path) -> None:
+    said = synth("curve", folder, "--out", folder / "cohort.yaml")
+    assert said.exit_code == 2
+    assert "--out takes a folder" in said.stderr
 
 
 def test_a_cohort_that_the_contract_refuses_is_not_tried(home: Path, folder: Path) -> None:

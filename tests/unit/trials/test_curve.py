@@ -152,6 +152,7 @@ def test_the_whole_way_over_a_small_world() -> None:
 def test_the_real_arm_preserves_itself() -> None:
     own = real_scores(stage())
     assert preserved(own, own) == dict.fromkeys(ENDPOINTS, 1.0)
+    assert math.isnan(preserved(own, dict.fromkeys(ENDPOINTS, 0.0))["auroc"])
 
 
 @pytest.mark.parametrize(
