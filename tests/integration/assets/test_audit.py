@@ -20,8 +20,8 @@ from synth_platform.audit.ledger import row_hash
 from synth_platform.audit.reading import digest, leaves
 from synth_platform.audit.report import audit
 from synth_platform.cli.main import app
-from synth_platform.release.audited import unaudited
 from synth_platform.release.conformance import conformance
+from synth_platform.release.verdicts import unaudited
 
 Document = dict[str, Any]
 CODE, COPIES = "G0A", "S_COPY"
@@ -328,15 +328,9 @@ def test_any_changed_figure_is_recomputed(evidence: Document, rules: Document) -
 def test_the_report_is_of_the_documents_a_release_rests_on(finished) -> None:
     report = finished.read("audit/report")
     decision = finished.read(f"{CODE}/decision")
-    scope = {"cohort": "tiny", "plan": "eps8"}
-    assert unaudited(report, scope=scope, code=CODE, documents={"decision": decision}) == []
-    other = {**decision, "decision": "BLOCKED"}
-    assert unaudited(report, scope=scope, code=CODE, documents={"decision": other}) == [
-        f"{CODE}/decision is not the document that was audited"
-    ]
-    assert unaudited(report, scope=scope | {"plan": "eps1"}, code=CODE, documents={}) == [
-        "the audit is of another plan"
-    ]
+    assert report["scope"] == {"cohort": "tiny", "plan": "eps8", "domain": "tiny"}
+    assert unaudited(CODE, {"decision": decision}, report) == []
+    assert unaudited(CODE, {"decision": {**decision, "decision": "BLOCKED"}}, report) == ["decision"]
 
 
 def test_the_check_names_what_fails_and_no_figure(platform) -> None:
