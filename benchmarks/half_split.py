@@ -71,15 +71,19 @@ def audits(stage: Stage) -> None:
     print("\n" + ", ".join(f"{k} {summary[k]}" for k in ("rows", "repetitions", "required_repetitions", "power")))
 
 
-def mixing(stage: Stage, share: float, jitter: float = 0.0) -> Training:
-    """Public rows with `share` of the members copied among them, moved by `jitter` sd."""
+def mixing(stage: Stage, share: float, jitter: float = 0.0, *, same: bool = False) -> Training:
+    """Public rows with `share` of the table copied from members, moved by `jitter` sd.
+
+    same: never other members than the first of the pool, instead of any: a leak of certain people.
+    """
     public = stage.reference.rows
 
     def train(rows: EncodedRows, noise: int, table: int) -> EncodedRows:
         rng = np.random.default_rng([noise, table])
         total = stage.spec.synthetic.rows
         copied = round(share * total)
-        members = rows.take(rng.permutation(len(rows))[: min(copied, len(rows))])
+        order = np.arange(len(rows)) if same else rng.permutation(len(rows))
+        members = rows.take(order[:copied])
         members = replace(members, x=members.x + jitter * rng.normal(size=members.x.shape))
         return concatenate([members, public.take(rng.integers(len(public), size=total - len(members)))])
 
@@ -93,6 +97,7 @@ def planted(stage: Stage) -> dict[str, Training]:
         "5 % copies": mixing(stage, 0.05),
         "15 % copies (`S_MIX`)": mixing(stage, 0.15),
         "15 % copies, jitter .3 sd": mixing(stage, 0.15, 0.3),
+        "15 % copies, always of the same people": mixing(stage, 0.15, same=True),
         "copies (`S_COPY`)": lambda rows, _, __: rows,
     }
 

@@ -36,7 +36,7 @@ class BlockStore:
         return self._file(name).exists()
 
     def save(self, name: str, arrays: Mapping[str, FloatArray]) -> None:
-        """Store a block: whole and durably, or not at all."""
+        """Store a block: whole and on disk, or not at all."""
         contents = {code: np.ascontiguousarray(array, np.float64) for code, array in arrays.items()}
         checks = {code: sha256_hex(array.tobytes()) for code, array in contents.items()}
         payload: bytes = safetensors.save(contents, metadata={"sha256": json.dumps(checks, sort_keys=True)})
@@ -50,7 +50,11 @@ class BlockStore:
             stream.write(payload)
             stream.flush()
             os.fsync(stream.fileno())
-        draft.replace(file)
+        try:
+            draft.replace(file)
+        except FileNotFoundError:  # another run of the same audit was first, and cleared up
+            if not file.exists():
+                raise
 
     def load(self, name: str) -> dict[str, FloatArray]:
         """The arrays of a block. Raises BlockError where it is missing or not what was stored."""

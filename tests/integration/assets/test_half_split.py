@@ -16,7 +16,7 @@ import pytest
 from synth_platform.trials.half_split import BLOCK
 
 AUDIT = "G0/half_split_audit"
-REPETITIONS = 2 * BLOCK + 3
+REPETITIONS = 2 * BLOCK + 2
 
 RUNS = """
 import sys
