@@ -10,6 +10,7 @@ import numpy as np
 from synth_platform.normalize.rows import FloatArray
 
 Weights = Literal["claimed", "learned"]
+STANDS_OUT = 2.0  # a second canary costs as many runs again, so it has to promise this much more than the first
 SMALLEST_VARIANCE = 1e-9  # relative to the claimed one: a direction below it counts as free of noise
 
 
@@ -40,13 +41,18 @@ def fit_distinguishers(training: FloatArray, shifts: FloatArray) -> tuple[Distin
     training [n, d]: runs without a canary, in units of the claimed noise. shifts [C, d]: what each canary adds. The
     second takes any direction that lacks noise, or whose noise another number repeats, for what it is worth.
     """
-    centre = training.mean(axis=0)
+    centre, learned = training.mean(axis=0), shifts @ precision(training)
 
-    def against_worst(weighting: Weights, weights: FloatArray) -> Distinguisher:
-        row = int(np.argmax(np.sum(shifts * weights, axis=1)))
+    def against(row: int, weighting: Weights, weights: FloatArray) -> Distinguisher:
         return Distinguisher(weighting, row, shifts[row], weights[row], centre)
 
-    return against_worst("claimed", shifts), against_worst("learned", shifts @ precision(training))
+    stands_out = np.sum(shifts * learned, axis=1)
+    worst = int(np.argmax(np.sum(shifts**2, axis=1)))
+    other = int(np.argmax(stands_out))
+    return (
+        against(worst, "claimed", shifts),
+        against(other if stands_out[other] > STANDS_OUT * stands_out[worst] else worst, "learned", learned),
+    )
 
 
 def precision(values: FloatArray) -> FloatArray:

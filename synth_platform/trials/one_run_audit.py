@@ -15,7 +15,9 @@ from scipy.linalg import qr
 from synth_platform.evaluation.one_run import Included, one_run_epsilon, one_run_mu
 from synth_platform.normalize.rows import FloatArray, IntArray
 
-GUESSED = (1.0, 0.5, 0.25)  # shares of the canaries that are guessed about, the surest first
+GUESSED = (
+    0.75  # share of the canaries that are guessed about: both halves then hold as many even if coins fall unevenly
+)
 INDEPENDENT = 0.5  # share of a canary's shift that others before it must leave unexplained
 
 
@@ -61,8 +63,8 @@ def judge_run(
     covariance = np.linalg.pinv(shifts @ weighted, hermitian=True)
     coefficients = covariance @ (released @ weighted)
     scores = np.round((coefficients - 0.5) / np.maximum(np.diag(covariance), np.finfo(np.float64).tiny), 6)
-    halves = dict.fromkeys(max(1, int(share * len(scores)) // 2) for share in GUESSED)
-    guesses = tuple((half, half) for half in halves)
+    half = max(1, int(GUESSED * len(scores)) // 2)
+    guesses = ((half, half),)
     each = 1 - (1 - confidence) / 2
     mu = one_run_mu(scores, included, guesses=guesses, confidence=each)
     epsilon = one_run_epsilon(scores, included, guesses=guesses, delta=delta, confidence=each)
