@@ -49,6 +49,7 @@ class Findings:
     def __init__(self) -> None:
         self.checks: list[Check] = []
         self.uncovered: list[str] = []
+        self.notes: list[str] = []
 
     def holds(self, name: str, kind: str, passed: bool, detail: str = "") -> bool:
         """Record whether a claim holds; `detail` is kept for a failed one."""

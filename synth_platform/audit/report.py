@@ -44,6 +44,7 @@ REPORT_FIELDS = (
     "failed",
     "counts",
     "failures",
+    "notes",
     "uncovered",
     "documents",
     "evidence_sha256",
@@ -56,12 +57,14 @@ class Report:
     """What an audit found. It holds names, statuses and public figures, nothing that is a function of private rows.
 
     documents: SHA-256 of the canonical JSON of every document that was audited, by `<generator>/<document>`; whoever
-    relies on a document compares it. uncovered: summary figures that no check recomputes.
+    relies on a document compares it. notes: harmless controls that a gate refused. uncovered: summary figures that no
+    check recomputes.
     """
 
     scope: Mapping[str, str]
     checks: tuple[Check, ...]
     counts: Mapping[str, Mapping[str, int]]
+    notes: tuple[str, ...]
     uncovered: tuple[str, ...]
     documents: Mapping[str, str]
     evidence_sha256: str
@@ -86,6 +89,7 @@ class Report:
             "failed": len(self.failures),
             "counts": {gate: dict(kinds) for gate, kinds in self.counts.items()},
             "failures": [{"name": c.name, "kind": c.kind, "detail": c.detail} for c in self.failures],
+            "notes": list(self.notes),
             "uncovered": list(self.uncovered),
             "documents": dict(self.documents),
             "evidence_sha256": self.evidence_sha256,
@@ -118,6 +122,7 @@ def audit(evidence: object, conformance: object, *, expected: Mapping[str, str] 
         scope={key: str(value) for key, value in _safe(body, "scope").items()},
         checks=tuple(found.checks),
         counts=found.counts(),
+        notes=tuple(found.notes),
         uncovered=tuple(found.uncovered),
         documents=_documents(body),
         evidence_sha256=_digest(body),

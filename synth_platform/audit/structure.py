@@ -19,6 +19,8 @@ DOCUMENTS = ("utility_gate", "closest_record_gate", "membership_gate", "inferenc
 _TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:,+|/#@=-]{0,199}")
 # What a control may read outside the ledger is a fixed phrase of ours, with spaces in it.
 _PURPOSE = re.compile(r"(UNLEDGERED_ACCESS:)?control S_[A-Z]+: [a-z]+ rows")
+# Why a design could not be carried out, in words of ours.
+_FAULT = re.compile(r"[a-z ]{1,100}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -110,10 +112,11 @@ def _tokens(value: object, key: str) -> Iterator[bool]:
             yield from _tokens(inner, key)
     elif isinstance(value, str):
         parsed = _parsed(value) if key == "event" else None
+        phrase = _FAULT if key == "fault" else _PURPOSE
         if isinstance(parsed, Mapping):
             yield from _tokens(parsed, "")
         else:
-            yield value == "" or bool(_TOKEN.fullmatch(value) or _PURPOSE.fullmatch(value))
+            yield value == "" or bool(_TOKEN.fullmatch(value) or phrase.fullmatch(value))
 
 
 def _parsed(value: str) -> Any:

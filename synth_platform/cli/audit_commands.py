@@ -71,6 +71,8 @@ def _show(report: Report) -> None:
         screen.print(
             f"  FAILED {failure['name']} ({failure['kind']}): {failure['detail']}", highlight=False, markup=False
         )
+    for note in report["notes"]:
+        screen.print(f"  note: {note}", highlight=False, markup=False)
     for name in report["uncovered"]:
         screen.print(f"  not recomputed: {name}", highlight=False, markup=False)
     if report["stored_report"] != "CURRENT":
