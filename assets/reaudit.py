@@ -8,7 +8,7 @@ import dagster as dg
 from assets.governance import BUDGETS, REGISTER
 from resources.cohorts import CohortRegistry
 from resources.ledger import LedgerResource
-from resources.watch import Seen, budgets, dua_tags, happened
+from resources.watch import Seen, budgets, dua_tags, happened, run_key
 
 CRON_VARIABLE, CRON_DEFAULT = "SYNTH_REAUDIT_CRON", "0 3 * * *"
 WATCH_SECONDS = 60
@@ -59,7 +59,7 @@ def governance_watch(
     for line in news:
         context.log.warning(line)
     return dg.SensorResult(
-        run_requests=[dg.RunRequest(run_key=f"watch-{seen.turn}")] if news else [],
+        run_requests=[dg.RunRequest(run_key=run_key(news, seen.turn))] if news else [],
         skip_reason=None if news else "budgets and data use agreements are as they were",
         cursor=json.dumps(seen.as_dict()),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -62,6 +63,11 @@ def happened(before: Seen, levels: Mapping[str, int], tags: Mapping[str, str]) -
         if before.tags.get(cohort, tag) != tag
     ]
     return news, Seen(before.turn + bool(news), dict(levels), {**before.tags, **tags})
+
+
+def run_key(news: Sequence[str], turn: int) -> str:
+    """The key of the run that `news` requests: another one each turn, and for other news should the turns start anew."""
+    return f"watch-{turn}-{hashlib.sha256('; '.join(news).encode()).hexdigest()[:12]}"
 
 
 def _tag(registry: CohortRegistry, name: str) -> str:

@@ -59,8 +59,9 @@ def test_the_watch_asks_for_one_re_audit_per_event(platform: Any) -> None:
 
     def tick() -> list[str | None]:
         nonlocal cursor
-        with dg.build_sensor_context(instance=platform.instance, cursor=cursor) as context:
-            result = governance_watch(context, ledger=ledger, registry=platform.registry)
+        resources = {"ledger": ledger, "registry": platform.registry}
+        with dg.build_sensor_context(instance=platform.instance, cursor=cursor, resources=resources) as context:
+            result = governance_watch(context)
         assert isinstance(result, dg.SensorResult)
         cursor = result.cursor
         return [request.run_key for request in result.run_requests or []]
