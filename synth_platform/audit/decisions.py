@@ -15,24 +15,22 @@ from synth_platform.contract.options import GateOptions
 LIMITS = ("membership_limit", "train_closer_tolerance", "excess_tolerance")
 _ENTRY = ("entry_id", "cohort", "code", "sensitivity", "scale", "neighbouring", "noise_source")
 
-# 8-1 §3.7. What a control must come to, because of how it is made: a leak that passes, or a useless table that does, is a
-# gate that does not judge, and stops every release.
+# 8-1 §3.7. What a control must come to, because of how it is made: a leak that passes, or a useless table that does,
+# shows a gate that does not judge, and stops every release.
 Statuses = frozenset[str]
 KNOWN: Mapping[str, Mapping[str, Statuses]] = {
     "S_ORACLE": {"ledger": frozenset({"ABSENT"})},
-    "S_COPY": {
-        "closest_record": frozenset({"FAIL"}),
-        "membership": frozenset({"FAIL"}),
-        "ledger": frozenset({"ABSENT"}),
-    },
+    "S_COPY": {"closest_record": frozenset({"FAIL"}), "ledger": frozenset({"ABSENT"})},
     "S_MIX": {"closest_record": frozenset({"FAIL"}), "ledger": frozenset({"ABSENT"})},
     "S_MARGINAL": {"utility": frozenset({"FAIL"}), "ledger": frozenset({"ABSENT"})},
     "S_PUBLIC": {"ledger": frozenset({"OK"})},
 }
-# What a harmless control should come to. Gates refuse one now and then by chance, at error rates that are known: a note.
+# What a control should come to as well, and a note where it does not: a harmless one is refused by chance now and then,
+# at rates that are known, and copies of few rows among very many members leave the AUROC where it was.
 _NO_LEAK = {"closest_record": frozenset({"PASS"}), "membership": frozenset({"PASS_CONFIRMED", "PASS_POINT"})}
-HARMLESS: Mapping[str, Mapping[str, Statuses]] = {
+EXPECTED: Mapping[str, Mapping[str, Statuses]] = {
     "S_ORACLE": {"utility": frozenset({"PASS_CONFIRMED", "PASS_POINT", "HOLD"}), **_NO_LEAK},
+    "S_COPY": {"membership": frozenset({"FAIL"})},
     "S_PUBLIC": _NO_LEAK,
 }
 
@@ -43,9 +41,10 @@ def audit_known_verdict(found: Findings, code: str, decision: Document) -> None:
     for gate, allowed in KNOWN[code].items():
         status = text(decision, gate, "status")
         found.holds(f"G4/{code}/known/{gate}", "known_verdict", status in allowed, f"status {status}")
-    for gate, allowed in HARMLESS.get(code, {}).items():
-        if text(decision, gate, "status") not in allowed:
-            found.notes.append(f"{code}/{gate}: harmless, and refused")
+    for gate, allowed in EXPECTED.get(code, {}).items():
+        status = text(decision, gate, "status")
+        if status not in allowed:
+            found.notes.append(f"{code}/{gate}: {status}")
 
 
 def audit_decision(found: Findings, code: str, generator: Document, evidence: Document, book: Book) -> None:
