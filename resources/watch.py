@@ -66,7 +66,7 @@ def happened(before: Seen, levels: Mapping[str, int], tags: Mapping[str, str]) -
 
 
 def run_key(news: Sequence[str], turn: int) -> str:
-    """The key of the run that `news` requests: another one each turn, and for other news should the turns start anew."""
+    """The key of the run that `news` requests: another one each turn, and for other news if turns start anew."""
     return f"watch-{turn}-{hashlib.sha256('; '.join(news).encode()).hexdigest()[:12]}"
 
 
