@@ -19,6 +19,9 @@ BENCHMARKS = (
     "cross_fit",
     "closest_record",
     "planted_leaks",
+    "gate_error_rates",
+    "gate_power",
+    "confusion",
 )
 
 
