@@ -57,9 +57,8 @@ class Report:
     """What an audit found. It holds names, statuses and public figures, nothing that is a function of private rows.
 
     documents: SHA-256 of the canonical JSON of every document that was audited, by `<generator>/<document>`; whoever
-    relies on a document compares it. notes: statuses of controls that are not what they
-    should be and stop nothing. uncovered: summary figures that no
-    check recomputes.
+    relies on a document compares it. notes: statuses of controls that are not what they should be and stop nothing.
+    uncovered: summary figures that no check recomputes.
     """
 
     scope: Mapping[str, str]
