@@ -93,3 +93,13 @@ def test_constant_columns_and_repeated_public_rows_give_finite_scores() -> None:
     synthetic[:20] = synthetic[0]
     scores = attack_scores(np.concatenate([rows, public]), synthetic, public, neighbours=5, attacks=ALL)
     assert all(np.isfinite(score).all() for score in scores.values())
+
+
+def test_a_score_depends_on_no_other_row_under_attack() -> None:
+    """A space or a bandwidth fitted on the rows under attack would let private rows decide how they are attacked."""
+    rows, synthetic, public = gaussian(60, 1, 20), gaussian(80, 2, 20), gaussian(150, 3, 20)
+    rows[30:] *= 50
+    every = attack_scores(rows, synthetic, public, neighbours=5, attacks=ALL)
+    some = attack_scores(rows[7:12], synthetic, public, neighbours=5, attacks=ALL)
+    for code in ALL:
+        np.testing.assert_allclose(some[code], every[code][7:12], atol=2e-6)
