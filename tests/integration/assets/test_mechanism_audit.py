@@ -27,7 +27,7 @@ def test_the_build_is_audited_without_a_ledger_entry(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Claim: the correct build is OK (but for 1e-3), one with half the noise a failed check with a word and no figure."""
+    """Claim: a correct build is OK (but for 1e-3), half the noise is a failed check with a word and no figure."""
     platform = new_platform(seeded=1)
     platform.add(write_cohort(tmp_path / "cohort", document))
     platform.run(*BEHIND, plan=None)
