@@ -129,7 +129,7 @@ def test_queries_that_follow_their_own_answers_are_audited_as_such() -> None:
     assert verdict.status == "CONTRADICTION"
 
 
-@pytest.mark.parametrize("mu", [1.6, 2.0, 2.4])
+@pytest.mark.parametrize("mu", [2.0])
 def test_exact_false_alarm_of_the_bound(mu: float) -> None:
     """Gaussian scores exactly at the claim: over all outcomes, every threshold refutes less often than its share.
 
