@@ -17,6 +17,7 @@ BENCHMARKS = (
     "dagster_share",
     "generator_table",
     "cross_fit",
+    "half_split",
     "closest_record",
     "planted_leaks",
     "gate_error_rates",

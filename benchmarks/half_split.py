@@ -111,6 +111,7 @@ def known(stage: Stage) -> None:
 
 
 def figure(values: FloatArray) -> str:
+    values = values.reshape(-1, 2).mean(axis=1)  # pairs are what is independent
     return f"{values.mean():.3f} ± {values.std(ddof=1) / np.sqrt(len(values)):.3f}"
 
 
@@ -132,7 +133,7 @@ def spaces(stage: Stage) -> None:
     columns = stage.reference.encoder.omics_columns
     whole = fit_batch(pool, columns=columns, minimum_batch=stage.spec.reference.minimum_batch)
     others = {
-        "L1, as generated from": pool.x,
+        "L1, as trained on": pool.x,
         "corrected by the training split": stage.correction.apply(pool).x,
         "corrected by the pool": whole.apply(pool).x,
     }
