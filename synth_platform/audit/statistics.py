@@ -130,6 +130,8 @@ def variance_ratio(x: FloatArray, group: IntArray) -> FloatArray:
 
 def anova(x: FloatArray, label: IntArray) -> FloatArray | None:
     """One-way F of every feature, [p], from raw sums of squares in extended precision; None without a degree left."""
+    if len(x) == 0:  # a fold of which a jackknife group is all
+        return None
     between, within, groups, rows = _sums_of_squares(x, label)
     if groups < 2 or rows <= groups:
         return None

@@ -17,13 +17,13 @@ from synth_platform.audit.utility_rows import Arm, HeldOut
 
 def test_power_of_half_splits_is_that_of_a_noncentral_t() -> None:
     rows, repetitions, limit, attacks = 372, 32, 0.55, 4
-    deviation = math.sqrt(373 / (12 * 186 * 186))
+    deviation = math.sqrt(373 / (12 * 186 * 186) / 2)
 
-    def confirmed(runs: int) -> float:
-        quantile = stats.t.ppf(1 - 0.05 / attacks, runs - 1)
-        return float(stats.nct.cdf(-quantile, runs - 1, -math.sqrt(runs) * 0.05 / deviation))
+    def confirmed(pairs: int) -> float:
+        quantile = stats.t.ppf(1 - 0.05 / attacks, pairs - 1)
+        return float(stats.nct.cdf(-quantile, pairs - 1, -math.sqrt(pairs) * 0.05 / deviation))
 
-    expected = 1 - 3 * (1 - confirmed(32)) - (1 - confirmed(16))
+    expected = 1 - 3 * (1 - confirmed(16)) - (1 - confirmed(8))
     assert half_split._power(rows, repetitions, limit, attacks) == pytest.approx(max(0.0, expected), abs=1e-6)
 
 
