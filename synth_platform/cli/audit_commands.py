@@ -54,7 +54,9 @@ def _stored_report(place: SynthHome, cohort: str, plan: str, report: Report) -> 
     if not (folder / CONTENT).exists():
         return "MISSING"
     stored = read_artefact(folder, fingerprint_key(HomeResource(root=str(place.root))))
-    return "CURRENT" if stored["documents"] == report["documents"] else "OF_OTHER_DOCUMENTS"
+    if stored["documents"] != report["documents"]:
+        return "OF_OTHER_DOCUMENTS"
+    return "CURRENT" if stored["status"] == "PASS" else "FAILED"
 
 
 def _show(report: Report) -> None:
@@ -76,5 +78,9 @@ def _show(report: Report) -> None:
     for name in report["uncovered"]:
         screen.print(f"  not recomputed: {name}", highlight=False, markup=False)
     if report["stored_report"] != "CURRENT":
-        words = {"MISSING": "there is no stored audit/report", "OF_OTHER_DOCUMENTS": "the stored one is of others"}
+        words = {
+            "MISSING": "there is no stored audit/report",
+            "OF_OTHER_DOCUMENTS": "the stored audit/report is of others",
+            "FAILED": "the stored audit/report does not pass",
+        }
         screen.print(f"  note: {words[report['stored_report']]}; run the plan again", highlight=False)

@@ -359,4 +359,4 @@ def test_the_command_builds_evidence_anew(platform) -> None:
     said = synth()
     assert said.exit_code == 1
     assert f"FAILED G4/{CODE}/decision/notes" in said.stdout
-    assert "the stored one is of others" in said.stdout
+    assert "the stored audit/report is of others" in said.stdout
