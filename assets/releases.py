@@ -9,6 +9,7 @@ import polars as pl
 from assets.metadata import CODE_VERSION, ledger_table, significant
 from assets.partitions import cohort_of, cohort_plans, plan_of
 from checks.audit import AUDIT_PASSES
+from checks.mechanism import NOT_CONTRADICTED
 from checks.schema import SCHEMA
 from checks.verdicts import ELIGIBLE, VERDICT
 from resources.cohorts import CohortRegistry
@@ -26,12 +27,12 @@ from synth_platform.release.assess import assess
 from synth_platform.release.package import verify_package, write_package
 from synth_platform.release.reaudit import package_checksum
 from synth_platform.release.rederive import NotRederivedError, require_rederived
-from synth_platform.release.verdicts import verdict_names
+from synth_platform.release.verdicts import MECHANISM, unaudited, verdict_names
 
 
 def required_checks(code: GeneratorCode, spec: CohortSpec) -> list[dg.AssetCheckKey]:
     """Checks that must have passed for the latest materialisation of what a release rests on."""
-    judged = dict.fromkeys(verdict_names(code), VERDICT) | {"decision": ELIGIBLE}
+    judged = dict.fromkeys(verdict_names(code), VERDICT) | {MECHANISM: NOT_CONTRADICTED, "decision": ELIGIBLE}
     schema = [dg.AssetKey(["statistics", code]), dg.AssetKey(["audit", "report"])]
     schema += [dg.AssetKey([code, artefact]) for artefact in ("checkpoint", "synthetic", *judged)]
     # A design that counts replaces the gate that cannot confirm anything on so few rows.
@@ -94,6 +95,10 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         checks, partition = required_checks(code, spec), context.partition_key
         problems = stale_or_failed(context.instance, checks, partition)
         problems += moved_on(context.instance, home, dict.fromkeys(check.asset_key for check in checks), partition)
+        problems += [
+            f"{code}/{document}: the audit report is of another one"
+            for document in unaudited(code, {**verdicts, "decision": decision}, report)
+        ]
         if problems:
             raise dg.Failure(f"nothing is released: {'; '.join(problems)}; run the plan again", allow_retries=False)
         book = ledger.ledger()

@@ -90,7 +90,7 @@ def formal_verdict(
         epsilon=plan.epsilon if plan else 0.0,
         delta=delta,
         epsilon_lower_bound=attack_bound(verdicts["membership_gate"], delta) if plan else None,
-        mechanism_contradicted=plan is not None and verdicts.get(MECHANISM, {}).get("status") == "CONTRADICTION",
+        mechanism_contradicted=plan is not None and verdicts[MECHANISM]["status"] == "CONTRADICTION",
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, GeneratorCode
+from synth_platform.privacy.fingerprint import canonical_json, sha256_hex
 
 Document = Mapping[str, Any]
 Verdicts = Mapping[str, Document]
@@ -29,7 +30,7 @@ class StaleVerdictError(ValueError):
 def verdict_names(code: GeneratorCode) -> tuple[str, ...]:
     """The documents a decision on `code` rests on, as the assets that hold them are called under the generator."""
     gates = (*RULE_GATES, INFERENCE_GATE)
-    return (*gates, HALF_SPLIT, CROSS_FIT) if code in DP_GENERATORS else gates
+    return (*gates, HALF_SPLIT, CROSS_FIT, MECHANISM) if code in DP_GENERATORS else gates
 
 
 def require_current(spec: CohortSpec, code: GeneratorCode, verdicts: Verdicts) -> None:
@@ -43,6 +44,15 @@ def require_current(spec: CohortSpec, code: GeneratorCode, verdicts: Verdicts) -
             f"cohort {spec.name!r}: cohort.yaml changed since {code} was judged ({', '.join(stale)}); "
             "materialise its gates again"
         )
+
+
+def unaudited(code: GeneratorCode, documents: Verdicts, report: Document) -> list[str]:
+    """Names of the documents that the audit's report is not about: it names each by the hash of its content."""
+    return [
+        name
+        for name, document in documents.items()
+        if report["documents"].get(f"{code}/{name}") != sha256_hex(canonical_json(document))
+    ]
 
 
 def utility_summary(spec: CohortSpec, code: GeneratorCode, verdicts: Verdicts) -> dict[str, Any]:
