@@ -41,13 +41,15 @@ def test_a_leak_of_every_row_is_used_to_the_full() -> None:
 
 
 def test_a_leak_of_some_rows_is_found_row_by_row() -> None:
-    """Claim: where one row in four leaks 4 sd and the others nothing, the leaking rows are told almost surely."""
+    """Claim: where one row in four leaks 4 sd and the others nothing, the leaking rows are told almost surely, and over
+    all rows the attack is near the best there is: 7/16 of the pairs have a leaking row, so 7/16 + 9/32 = .719. One
+    shift for everybody would reach .69."""
     shift = np.where(np.arange(ROWS) % 4 == 0, 4.0, 0.0)
     scores, members = world(2, shift, 64)
     test = fit_row_test(scores[:, :32], members[:32])
-    leaking = aurocs(test(scores[:, 32:])[:, ::4], members[32:, ::4]).mean()
-    assert leaking > 0.98
-    assert attacked(scores, members, 32) > aurocs(scores[0], members).mean() + 0.08
+    assert aurocs(test(scores[:, 32:])[:, ::4], members[32:, ::4]).mean() > 0.98
+    assert attacked(scores, members, 32) > 0.7
+    assert aurocs(scores[0], members).mean() < 0.65
 
 
 def test_the_ratio_is_that_of_two_gaussians() -> None:
