@@ -29,7 +29,7 @@ import numpy as np
 
 SCRIPTS = Path(__file__).parent / "peers"
 LIMIT_SECONDS = 120
-SIZES = ((1_000, 20), (1_000, 100), (5_000, 100), (20_000, 100))
+SIZES = ((1_000, 20), (1_000, 100), (5_000, 100))
 SEARCH_SIZES = ((5_000, 100), (50_000, 200))
 LAWS = {"normal": "normal", "log-normal": "log-normal", "outlier": "normal, one training row at 10"}
 WORLD = (300, 20)
