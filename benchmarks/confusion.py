@@ -1,6 +1,6 @@
 """The confusion table of docs/gates.md: controls of known verdict on fresh worlds, and power against what passed.
 
-    python -m benchmarks.confusion                  20 worlds that nothing was tuned on
+    python -m benchmarks.confusion                  the 20 worlds of the table
     python -m benchmarks.confusion --worlds 101 104
 
 Every world is the virtual cohort with another world seed, judged as the assets judge it: control, tables in their
