@@ -1,4 +1,4 @@
-"""Mechanism audits: the code that makes statistics is attacked with worst rows among public ones; no private row is read.
+"""Mechanism audits: the code that makes statistics is attacked with worst rows; no private row is read.
 
 Noise comes from the operating system, as in production, so a re-run gives other scores: the status is the same but for
 the stated false-alarm rate.
@@ -22,7 +22,7 @@ CLAIM = "What leaves the mechanism tells no more about a worst row than the ledg
 
 
 def mechanism_audit_asset(code: GeneratorCode) -> dg.AssetsDefinition:
-    """`<code>/mechanism_audit`: lower bounds on the privacy cost of the build that runs here, beside what it charges."""
+    """`<code>/mechanism_audit`: lower bounds on the privacy cost of the build that runs here, beside its charge."""
     key = dg.AssetKey([code, "mechanism_audit"])
 
     @dg.asset(

@@ -104,7 +104,9 @@ def main() -> None:
         for name, value in ours(case, theirs["gdp_thresholds"]).items():
             rows += 1
             print(f"| {number} | {name} | {value:.6f} | {theirs[name]:.6f} | {abs(value - theirs[name]):.1e} |")
-    print(f"\n{rows} figures in {time.perf_counter() - start:.2f} s (ours)")
+    null = np.array(answer["gdp_on_null"])
+    print(f"\nepsilon_from_gdp on {len(null)} null sets: above 0 in {(null > 0).sum()}, up to {null.max():.2f}")
+    print(f"{rows} figures in {time.perf_counter() - start:.2f} s (ours)")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,11 @@ def bounds(case: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-json.dump(
-    {"jax_privacy": version("jax_privacy"), "bounds": [bounds(case) for case in json.load(sys.stdin)]}, sys.stdout
-)
+def gdp_on_null() -> list[float]:
+    """The peer's 95 % GDP bound on scores that tell nothing: above 0 is wrong."""
+    draws = [np.random.default_rng(seed).normal(size=(2, 150)) for seed in range(200)]
+    return [float(CanaryScoreAuditor(*pair).epsilon_from_gdp(0.05, 1e-5)) for pair in draws]
+
+
+answer = {"bounds": [bounds(case) for case in json.load(sys.stdin)], "gdp_on_null": gdp_on_null()}
+json.dump({"jax_privacy": version("jax_privacy"), **answer}, sys.stdout)
