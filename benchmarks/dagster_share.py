@@ -3,7 +3,8 @@
     python -m benchmarks.dagster_share
 
 Both run in one process each, on a fresh home with a real SQLite ledger and cryptographic noise: controls, G0 and G0A at
-epsilon 1, all gates, decisions. The difference is Dagster's events, the IO manager's files, and the schema checks.
+epsilon 1, all gates and trials, decisions. The difference is Dagster's events, the IO manager's files, the schema
+checks and the independent audit, which stands in front of every release.
 """
 
 from __future__ import annotations
@@ -12,29 +13,40 @@ import multiprocessing
 import resource
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from rich.console import Console
 
 from resources.cohorts import CohortRegistry
 from resources.home import HomeResource, SynthHome
 from resources.ledger import LedgerResource, NoiseResource
 from resources.private import close, fingerprint_key
-from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS, CohortSpec
+from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS, CohortSpec, GeneratorCode
 from synth_platform.contract.tables import split_public
 from synth_platform.contract.validate import select_registered, validate
-from synth_platform.evaluation.gates import GATES
+from synth_platform.evaluation.gates import GATES, INFERENCE_GATE
 from synth_platform.generators.build import fit_measured, fresh_rows, make_generator
 from synth_platform.generators.controls import fit_control
 from synth_platform.generators.protocol import GeneratorState, Measured
 from synth_platform.generators.registry import sample
 from synth_platform.normalize.closed import encode_closed
 from synth_platform.normalize.real_arm import correct_real_arm
-from synth_platform.normalize.reference import build_reference
+from synth_platform.normalize.reference import PublicReference, build_reference
 from synth_platform.normalize.replicates import draw_replicates
+from synth_platform.normalize.rows import EncodedRows
 from synth_platform.normalize.select import select_split
 from synth_platform.release.assess import assess
+from synth_platform.release.verdicts import CROSS_FIT, HALF_SPLIT, MECHANISM
 from synth_platform.sources.read import read_cohort
+from synth_platform.trials.cross_fit import not_registered
+from synth_platform.trials.half_split import dp_half_split
+from synth_platform.trials.half_split_gate import half_split_document
+from synth_platform.trials.mechanism_audit import mechanism_audit_document
+from synth_platform.trials.power import gate_power
+from synth_platform.trials.stage import Stage
 
 COHORT = Path(__file__).resolve().parents[1] / "cohorts" / "virtual"
 PLAN = "eps1"
@@ -50,8 +62,10 @@ def as_library(root: Path) -> int:
     reference = build_reference(public, spec)
     key = fingerprint_key(home)
     matrix = encode_closed({name: close(frame, key) for name, frame in private}, reference)
-    correction, real = correct_real_arm(matrix.open_for_gate("benchmark"), reference, spec)
-    states: dict[str, GeneratorState] = {}
+    rows = matrix.open_for_gate("benchmark")
+    correction, real = correct_real_arm(rows, reference, spec)
+    power = gate_power(Stage(spec, reference, rows, real, correction))
+    states: dict[GeneratorCode, GeneratorState] = {}
     for code in CONTROLS:
         fresh = fresh_rows(spec, reference, correction)
         states[code] = fit_control(code, reference=reference, train=real.where_split("train"), fresh=fresh)
@@ -66,20 +80,36 @@ def as_library(root: Path) -> int:
             reference.encoder,
             spec.synthetic.seeds,
         )
-        utility, closest_record, membership = (gate.judge(spec, reference, real, replicates) for gate in GATES)
+        verdicts = {gate.name: gate.judge(spec, reference, real, replicates) for gate in (*GATES, INFERENCE_GATE)}
+        if code in DP_GENERATORS:
+            verdicts |= trials(spec, code, reference, rows)
         assess(
             spec=spec,
-            code=code,  # type: ignore[arg-type]
+            code=code,
             plan_key=PLAN if code in DP_GENERATORS else None,
             tables=replicates,
             state=state,
-            utility=utility,
-            closest_record=closest_record,
-            membership=membership,
+            verdicts=verdicts,
+            power=power,
             ledger=ledger.ledger(),
             store=ledger.store(),
         )
     return len(states)
+
+
+def trials(
+    spec: CohortSpec, code: GeneratorCode, reference: PublicReference, rows: EncodedRows
+) -> dict[str, Mapping[str, Any]]:
+    """Half splits and the mechanism audit; `virtual` registers no cross-fitting."""
+    plan = spec.plan(PLAN)
+    halves = dp_half_split(code, spec, reference, plan, rows, fingerprint="")
+    parts = [halves.scores(repetition) for repetition in range(halves.halves.repetitions)]
+    scores = {attack: np.array([part[attack] for part in parts]) for attack in parts[0]}
+    return {
+        CROSS_FIT: not_registered(spec) or {},
+        HALF_SPLIT: half_split_document(spec, code, plan, halves.halves, scores),
+        MECHANISM: mechanism_audit_document(code, spec, reference, plan),
+    }
 
 
 def as_assets(root: Path) -> int:

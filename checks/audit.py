@@ -17,6 +17,10 @@ def audit_check(report: Mapping[str, Any], asset: dg.AssetKey) -> dg.AssetCheckR
     failures = [f"{failure['name']} ({failure['kind']})" for failure in report["failures"]]
     more = [f"and {len(failures) - SHOWN} more"] if len(failures) > SHOWN else []
     passed = report["status"] == "PASS"
+    older = any(failure["kind"] == "registration" for failure in report["failures"])
+    advice = (
+        " Verdicts of another cohort.yaml are among them: run the whole cohort again, all generators." if older else ""
+    )
     return dg.AssetCheckResult(
         check_name=AUDIT_PASSES,
         asset_key=asset,
@@ -25,6 +29,6 @@ def audit_check(report: Mapping[str, Any], asset: dg.AssetKey) -> dg.AssetCheckR
         description=f"All {report['passed']} checks hold."
         if passed
         else f"{report['failed']} of {report['failed'] + report['passed']} checks fail: "
-        f"{'; '.join([*failures[:SHOWN], *more]) or 'nothing was there to be audited'}.",
+        f"{'; '.join([*failures[:SHOWN], *more]) or 'nothing was there to be audited'}.{advice}",
         metadata={"checks": dg.MetadataValue.json(dict(report["counts"])), "failed": report["failed"]},
     )

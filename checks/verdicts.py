@@ -56,7 +56,7 @@ def verdict_check(
     """
     status, reasons = str(judged["status"]), gate.explain(judged)
     passed = status in gate.passing
-    sentences = [status if passed else f"{status}: {'; '.join(reasons)}", f"A release needs {_either(gate.passing)}"]
+    sentences = [f"{status}: {'; '.join(reasons)}" if reasons else status, f"A release needs {_either(gate.passing)}"]
     if low := [name for name in power["summary"]["low"] if name in POWER_OF[gate.name]]:
         sentences.append(
             f"Low power for {', '.join(low)}: a fresh draw of the truth would pass less often than the registered floor"

@@ -13,7 +13,7 @@ MARGIN, FAMILY_ERROR, CLAIMS = 0.05, 0.05, 3
 _BISECTIONS = 100
 
 
-def audit_inference(found: Findings, name: str, document: Document, _: Document) -> None:
+def audit_inference(found: Findings, name: str, document: Document, registered: Document) -> None:
     """Recompute every rate, interval, risk and status of one inference document from its zeros and ones."""
     evidence, summary = mapping(document, "evidence"), mapping(document, "summary")
     rows = whole(summary, "rows")
@@ -21,6 +21,7 @@ def audit_inference(found: Findings, name: str, document: Document, _: Document)
         found.same(f"{name}/margin/{part}", "registration", number(claimed, "margin"), MARGIN)
     secrets = mapping(evidence, "guesses")
     found.same(f"{name}/secrets", "length", sorted(mapping(summary, "secrets")), sorted(secrets))
+    found.same(f"{name}/registered", "registration", sorted(secrets), sorted(item(registered, "secrets")))
     sides = {side: [_ones(secrets, rows, secret, side) for secret in secrets] for side in ("train", "control")}
     each = FAMILY_ERROR / CLAIMS
     train, control = (_mean_share(guesses) for guesses in sides.values())

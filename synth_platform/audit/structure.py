@@ -34,8 +34,11 @@ def audit_structure(found: Findings, evidence: Document, expected: Mapping[str, 
             found.same(f"G1/scope/{key}", "scope", claimed, expected.get(key, claimed))
             registered = claimed if key == "plan" else text(evidence, "registered", key)
             found.same(f"G1/registered/{key}", "scope", registered, claimed)
+    columns: frozenset[str] = frozenset()
+    with found.section("G1/registered/secrets"):
+        columns = frozenset(map(str, item(evidence, "registered", "secrets")))
     for section, value in evidence.items():
-        strange = sum(not allowed for allowed in _tokens(value, section))
+        strange = sum(not allowed for allowed in _tokens(value, section, columns))
         found.same(f"G1/{section}/codes", "free_text", strange, 0)
     with found.section("G1/locks"):
         locks = mapping(evidence, "locks")
@@ -101,22 +104,25 @@ def _array_numbers(value: object) -> Iterator[tuple[tuple[str, ...], float]]:
             yield path, leaf
 
 
-def _tokens(value: object, key: str) -> Iterator[bool]:
-    """Whether each key and string is a code token; the event of a ledger row is JSON of such, or it is free text."""
+def _tokens(value: object, key: str, columns: frozenset[str]) -> Iterator[bool]:
+    """Whether each key and string is a code token or a registered column, whose name is public but may be anything.
+
+    The event of a ledger row is JSON of such, or it is free text.
+    """
     if isinstance(value, Mapping):
         for name, inner in value.items():
-            yield bool(_TOKEN.fullmatch(str(name)))
-            yield from _tokens(inner, str(name))
+            yield name in columns or bool(_TOKEN.fullmatch(str(name)))
+            yield from _tokens(inner, str(name), columns)
     elif isinstance(value, list):
         for inner in value:
-            yield from _tokens(inner, key)
+            yield from _tokens(inner, key, columns)
     elif isinstance(value, str):
         parsed = _parsed(value) if key == "event" else None
         phrase = _FAULT if key == "fault" else _PURPOSE
         if isinstance(parsed, Mapping):
-            yield from _tokens(parsed, "")
+            yield from _tokens(parsed, "", columns)
         else:
-            yield value == "" or bool(_TOKEN.fullmatch(value) or phrase.fullmatch(value))
+            yield value == "" or value in columns or bool(_TOKEN.fullmatch(value) or phrase.fullmatch(value))
 
 
 def _parsed(value: str) -> Any:

@@ -18,6 +18,7 @@ import polars as pl
 
 from synth_platform.contract.cohort_spec import CohortSpec, GeneratorCode
 from synth_platform.contract.features import feature_manifest
+from synth_platform.evaluation.attribute_inference import registered_secrets
 from synth_platform.evaluation.gates import GATES, INFERENCE_GATE
 from synth_platform.generators.protocol import GeneratorState
 from synth_platform.normalize.reference import PublicReference
@@ -84,7 +85,7 @@ def write_evidence(
                 "documents": locked,
                 "reruns": reruns,
             },
-            "registered": _registered(spec, plan_key),
+            "registered": _registered(spec, plan_key, reference),
             "generators": {code: _generator(spec, generator) for code, generator in judged.items()},
             "cohort_documents": {name: dict(document) for name, document in cohort_documents.items()},
             "ledger": _ledger(spec, ledger, store),
@@ -112,7 +113,7 @@ def _judged_again(spec: CohortSpec, reference: PublicReference, real: EncodedRow
     return digests
 
 
-def _registered(spec: CohortSpec, plan_key: str) -> dict[str, Any]:
+def _registered(spec: CohortSpec, plan_key: str, reference: PublicReference) -> dict[str, Any]:
     """The public constants that verdicts are held to; their digest is the registration."""
     return {
         "cohort": spec.name,
@@ -129,6 +130,7 @@ def _registered(spec: CohortSpec, plan_key: str) -> dict[str, Any]:
         "g0": spec.g0.model_dump(),
         "rows": spec.synthetic.rows,
         "seeds": list(spec.synthetic.seeds),
+        "secrets": [secret.name for secret in registered_secrets(reference.encoder)],
     }
 
 

@@ -52,6 +52,7 @@ def tiny_document() -> Document:
     document["source"]["options"]["public_shift"] = 0.0
     for modality, features in (("expression", 5), ("methylation", 4)):
         document[modality]["panel"] = document[modality]["panel"][:features]
+    document["expression"]["panel"][0] = "HLA-A*01 (long)"  # a feature id is public, but no code token
     document["g0"] = {"latent": 3}
     document["endpoints"] = [{"name": name, "chance": chance} for name, chance in CHANCES.items()]
     document["gates"] = {
