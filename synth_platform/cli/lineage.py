@@ -21,17 +21,21 @@ class Node:
     ledger_entries: tuple[str, ...]
     inputs: tuple[Node, ...] = field(default=())
 
-    def as_dict(self) -> dict[str, Any]:
-        """JSON form, inputs nested."""
-        return {
+    def as_dict(self, seen: set[str] | None = None) -> dict[str, Any]:
+        """JSON form, inputs nested; an artefact that stands before in the tree has none of its own again."""
+        seen = set() if seen is None else seen
+        document = {
             "asset": self.asset,
             "partition": self.partition,
             "fingerprint": self.fingerprint,
             "time": self.time,
             "run_id": self.run_id,
             "ledger_entries": list(self.ledger_entries),
-            "inputs": [node.as_dict() for node in self.inputs],
         }
+        if self.asset in seen:
+            return document
+        seen.add(self.asset)
+        return document | {"inputs": [node.as_dict(seen) for node in self.inputs]}
 
 
 def trace(instance: dg.DagsterInstance, graph: dg.AssetGraph, asset: dg.AssetKey, cohort: str, plan: str) -> Node:

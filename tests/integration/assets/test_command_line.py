@@ -16,7 +16,7 @@ from synth_platform.cli.main import app
 
 DECISION_KEYS = {
     "cohort", "generator", "plan", "epsilon", "delta", "mu", "utility", "endpoints", "closest_record", "membership",
-    "limits", "registration", "ledger", "schema", "decision", "reasons", "notes",
+    "inference", "power", "limits", "registration", "ledger", "schema", "decision", "reasons", "notes",
 }  # fmt: skip
 ENDPOINT_KEYS = {"tstr", "trtr", "preservation", "skill", "lift", "status"}
 Synth = Callable[..., Result]
@@ -114,14 +114,14 @@ def test_lineage_ends_at_private_tables_and_entries(at: Synth, finished: Any) ->
 
     def visit(node: dict[str, Any]) -> None:
         nodes[node["asset"]] = node
-        for parent in node["inputs"]:
+        for parent in node.get("inputs", ()):
             visit(parent)
 
     visit(tree)
     assert tree["asset"] == "G0A/release"
     assert {"statistics/G0A", "normalized/matrix", "cohort/clinical", "public/reference"} <= set(nodes)
     for name, node in nodes.items():
-        plan = "eps8" if name.split("/")[0] in ("G0A", "statistics") else None
+        plan = "eps8" if name.split("/")[0] in ("G0A", "G0", "statistics", "audit") else None
         assert node["fingerprint"] == finished.metadata(name, plan)["fingerprint"]
     package = json.loads((finished.home.released / "tiny-G0A-eps8" / "ledger.json").read_text("utf-8"))
     paid = [entry["entry_id"] for entry in package["entries"]]

@@ -18,6 +18,7 @@ from synth_platform.normalize.closed import encode_closed
 from synth_platform.privacy.ledger_chain import row_hash
 from synth_platform.privacy.private_table import PrivateTable
 from synth_platform.release.assess import formal_verdict
+from synth_platform.release.verdicts import verdict_names
 
 GRAPH = build_definitions().resolve_asset_graph()
 Rows = list[dict[str, Any]]
@@ -78,11 +79,12 @@ def test_every_paid_asset_names_what_paid(finished: Any, asset: str) -> None:
 @pytest.mark.parametrize("code", DP_GENERATORS)
 def test_every_single_entry_is_needed(platform: Any, code: str) -> None:
     """Claim: a ledger that is sound but lacks one entry, whichever, does not pay for the generator."""
-    state, gate = platform.read(f"{code}/checkpoint"), platform.read(f"{code}/membership_gate")
+    state = platform.read(f"{code}/checkpoint")
+    verdicts = {name: platform.read(f"{code}/{name}") for name in verdict_names(code)}
     store = platform.definitions.resources["ledger"].store()
 
     def verdict() -> Any:
-        return formal_verdict(platform.spec(), "eps8", state, gate, platform.ledger, store)
+        return formal_verdict(platform.spec(), "eps8", state, verdicts, platform.ledger, store)
 
     assert verdict().status == "OK"
     original = read_rows(platform)
@@ -206,6 +208,7 @@ def test_seeded_noise_never_leaves(copied: Any) -> None:
     platform.withdraw()
     platform.ledger.set_budget("tiny", 60.0, 1e-5, change=True)
     platform.edit(lambda document: document["privacy"].update(budget={"epsilon": 60.0, "delta": 1e-5}))
+    platform.run("gates/power", plan=None)
     platform.run(*PLAN)
     decision = platform.read("G0A/decision")
     gates = [decision[name]["status"] for name in ("utility", "closest_record", "membership")]
@@ -226,6 +229,6 @@ def test_a_data_use_agreement_must_be_reviewed(platform: Any) -> None:
 
 
 PLAN = (
-    "statistics/G0A", "G0A/checkpoint", "G0A/synthetic", "G0A/utility_gate", "G0A/closest_record_gate",
-    "G0A/membership_gate", "G0A/decision", "G0A/release",
+    "statistics/G0A", "G0A/checkpoint", "G0A/synthetic", *(f"G0A/{name}" for name in verdict_names("G0A")),
+    "G0A/decision", "G0A/release",
 )  # fmt: skip

@@ -24,12 +24,13 @@ from resources.home import HomeResource
 from resources.ledger import LedgerResource, NoiseResource
 from resources.private import fingerprint_key
 from synth_platform.contract.tables import of_split, to_wide
-from synth_platform.evaluation.gates import GATES
+from synth_platform.evaluation.gates import GATES, INFERENCE_GATE
 from synth_platform.generators.registry import sample
 from synth_platform.normalize.replicates import SEED, draw_replicates
-from synth_platform.privacy.fingerprint import KEY_BYTES, FingerprintKey
+from synth_platform.privacy.fingerprint import KEY_BYTES, FingerprintKey, canonical_json, sha256_hex
 from synth_platform.release.assess import assess
 from synth_platform.release.rederive import NotRederivedError, require_rederived
+from synth_platform.release.verdicts import verdict_names
 from synth_platform.sources.virtual import draw_cohort
 
 PLAN_KEY = "eps8"
@@ -204,7 +205,9 @@ def test_a_registration_changed_since_the_verdicts_is_refused(platform: Any) -> 
     before = platform.edit(lambda document: None).registration
     changed = platform.edit(lambda document: document["synthetic"].update(seeds=[2, 1, 3, 4, 5]))
     assert changed.registration != before
-    assert "cohort.yaml changed since G0A was judged; materialise its gates again" in refused(platform)
+    said = refused(platform)
+    assert "cohort.yaml changed since G0A was judged (" in said
+    assert "membership_gate" in said
 
 
 def test_a_further_plan_or_title_spoils_no_release(platform: Any) -> None:
@@ -229,8 +232,8 @@ def test_an_altered_package_is_noticed(platform: Any) -> None:
 def test_a_package_whose_decision_no_longer_stands_is_noticed(platform: Any) -> None:
     """Claim: `package_verifies` fails when the latest decision is BLOCKED, or another one than the package holds."""
     platform.edit(lambda document: document["gates"].update(membership_limit=0.9))
-    gates = ("G0A/utility_gate", "G0A/closest_record_gate", "G0A/membership_gate", "G0A/decision")
-    platform.run(*gates)
+    platform.run("gates/power", plan=None)
+    platform.run(*VERDICTS, "G0A/decision")
     evaluated = platform.check("G0A/release", "package_verifies")
     assert not evaluated.passed
     assert "the standing decision is not the one in tiny-G0A-eps8" in evaluated.description
@@ -276,7 +279,7 @@ def report_as_made(platform: Any, *artefacts: str) -> None:
                 metadata=metadata | {"fingerprint": stored(asset), "input_fingerprints": dg.MetadataValue.json(inputs)},
             )
         )
-    for check in required_checks("G0A"):
+    for check in required_checks("G0A", platform.spec()):
         asset = check.asset_key.to_user_string()
         evaluate(platform, asset, check.name, passed=True, record=platform.latest(asset))
 
@@ -302,15 +305,14 @@ def judged_again(platform: Any) -> None:
         platform.read("normalized/batch_corrected", plan=None),
     )
     good = platform.read("G0A/decision")
-    documents = {}
-    for gate in GATES:
+    documents = {name: platform.read(f"G0A/{name}") for name in verdict_names("G0A")}
+    for gate in (*GATES, INFERENCE_GATE):
         document = json.loads(json.dumps(gate.judge(spec, reference, real, tables)))
-        status = platform.read(f"G0A/{gate.name}")["status"]
-        document["status"] = document["summary"]["status"] = status
+        document["status"] = document["summary"]["status"] = documents[gate.name]["status"]
         # The scores would contradict the promise: the forger keeps the old ones.
-        document["evidence"] = platform.read(f"G0A/{gate.name}")["evidence"]
+        document["evidence"] = documents[gate.name]["evidence"]
         platform.overwrite(f"G0A/{gate.name}", document)
-        documents[gate.name.removesuffix("_gate")] = document
+        documents[gate.name] = document
     home = HomeResource(root=str(platform.home.root))
     ledger = LedgerResource(url=platform.home.ledger_url, home=home, noise=NoiseResource())
     decision = assess(
@@ -319,15 +321,26 @@ def judged_again(platform: Any) -> None:
         plan_key=PLAN_KEY,
         tables=tables,
         state=platform.read("G0A/checkpoint"),
-        **documents,
+        verdicts=documents,
+        power=platform.read("gates/power", plan=None),
         ledger=ledger.ledger(),
         store=ledger.store(),
     ).as_dict()
     assert decision["decision"] == good["decision"]
     platform.overwrite("G0A/decision", json.loads(json.dumps(decision)))
+    audited(platform)
 
 
-JUDGED = ("G0A/synthetic", "G0A/utility_gate", "G0A/closest_record_gate", "G0A/membership_gate", "G0A/decision")
+def audited(platform: Any) -> None:
+    """The audit's report as it would read, had it found nothing wrong with the documents that lie there now."""
+    report = platform.read("audit/report")
+    for name in (*verdict_names("G0A"), "decision"):
+        report["documents"][f"G0A/{name}"] = sha256_hex(canonical_json(platform.read(f"G0A/{name}")))
+    platform.overwrite("audit/report", report)
+
+
+VERDICTS = tuple(f"G0A/{name}" for name in verdict_names("G0A"))
+JUDGED = ("G0A/synthetic", *VERDICTS, "G0A/decision", "audit/report")
 
 
 def test_private_rows_in_the_tables_do_not_leave_whatever_was_rewritten_with_them(platform: Any) -> None:
@@ -406,7 +419,7 @@ def test_statistics_of_other_rows_are_refused(platform: Any) -> None:
         reference=platform.read("public/reference", plan=None),
         tables=platform.read("G0A/synthetic"),
         state=platform.read("G0A/checkpoint"),
-        gates={gate.name: platform.read(f"G0A/{gate.name}") for gate in GATES},
+        verdicts={name: platform.read(f"G0A/{name}") for name in verdict_names("G0A")},
         real=platform.read("normalized/batch_corrected", plan=None),
         ledger=ledger.ledger(),
         store=ledger.store(),
@@ -422,5 +435,6 @@ def test_a_verdict_rewritten_with_its_decision_is_refused(platform: Any) -> None
     gate["summary"]["excess"] = decision["closest_record"]["excess"] = 0.01
     platform.overwrite("G0A/closest_record_gate", gate)
     platform.overwrite("G0A/decision", decision)
+    audited(platform)
     report_as_made(platform, *JUDGED)
     assert "G0A/closest_record_gate does not follow from the statistics the ledger paid for" in refused(platform)

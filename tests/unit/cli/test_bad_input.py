@@ -216,7 +216,7 @@ def test_the_ui_leaves_out_a_cohort_that_is_gone(
     assert result.exit_code == 0
     assert "warning: cohort 'virtual'" in result.stderr
     assert str(folder / "cohort.yaml") in result.stderr
-    assert [command[2] for command in started] == ["dagster_webserver"]
+    assert [command[2] for command in started] == ["dagster_webserver", "synth_platform.cli.daemon"]
 
 
 def test_the_version_is_said(synth: Synth) -> None:
