@@ -82,7 +82,8 @@ def finished_home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     cohort = yaml.safe_load(BUNDLED.read_text(encoding="utf-8"))
     cohort["privacy"]["budget"]["epsilon"] = 20.0
     cohort["plans"] = {"wide": {"epsilon": 8.0, "delta": 1e-5}}
-    cohort["gates"] = cohort.get("gates", {}) | {"train_closer_tolerance": 0.3, "membership_limit": 0.7}
+    cohort["gates"] |= {"train_closer_tolerance": 0.3, "membership_limit": 0.7, "membership_design": "direct"}
+    cohort["gates"]["power_draws"] = 8
     (folder / "virtual").mkdir()
     (folder / "virtual" / "cohort.yaml").write_text(yaml.safe_dump(cohort), encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SYNTH_", "DAGSTER_"))}

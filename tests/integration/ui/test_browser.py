@@ -52,7 +52,8 @@ def test_a_governance_officer_follows_a_release_and_a_refusal(page: Any, finishe
         "/assets/S_COPY/closest_record_gate?view=checks&checkDetail=verdict",
         "Failed",
         "FAIL: it holds copies of training rows",
-        "A release needs PASS. S_COPY is a control",
+        "A release needs PASS.",
+        "S_COPY is a control",
     )
     assert "Latest execution" in shown
 
