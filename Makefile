@@ -3,6 +3,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 export SYNTH_HOME ?= $(CURDIR)/.synth
 export OPENBLAS_NUM_THREADS ?= 2
+# One more than there are cores: some tests wait for a daemon or a browser.
+WORKERS = $(shell python3 -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .PHONY: demo test lint ui governance clean
 
@@ -16,7 +18,7 @@ demo: $(VENV)/.installed
 	$(BIN)/synth demo
 
 test: $(VENV)/.installed
-	$(BIN)/pytest -q -n auto --maxprocesses 4 --dist loadfile
+	$(BIN)/pytest -q -n $(WORKERS) --maxprocesses 4 --dist loadfile
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -7,12 +7,13 @@ verdicts are those of the bundled cohort. 137 training rows: a number that turns
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import absl.logging
 import dagster as dg
 import pytest
 import yaml
-from click.testing import Result
+from filelock import FileLock
 from sqlalchemy import Engine, event
 from typer.testing import CliRunner
 
@@ -60,6 +61,7 @@ def tiny_document() -> Document:
         "excess_tolerance": 0.2,
         "membership_limit": 0.72,
         "groups": 4,
+        "power_draws": 8,
     }
     document["plans"] = {PLAN_KEY: {"epsilon": 8.0, "delta": 1e-5}}
     document["synthetic"] = {"rows": 200, "seeds": [1, 2, 3, 4, 5]}
@@ -265,31 +267,48 @@ def document() -> Document:
 
 
 @dataclass(frozen=True)
+class Said:
+    """What a command said and how it ended."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
 class Session:
     """The home of a steward and what every command said there, in order."""
 
     root: Path
     folder: Path
-    said: Mapping[str, Result]
+    said: Mapping[str, Said]
 
 
 @pytest.fixture(scope="session")
 def steward(tmp_path_factory: pytest.TempPathFactory, write_cohort: Callable[[Path, Document], Path]) -> Session:
-    """The tiny cohort from its folder to decisions by the command line alone."""
-    root = tmp_path_factory.mktemp("finished") / "home"
-    folder = write_cohort(root / "cohort_folder", tiny_document())
-    commands = ("cohort list", f"cohort add {folder}", "cohort list --json", "run tiny --json")
-    said = {
-        command: CliRunner().invoke(app, command.split(), env={"SYNTH_HOME": str(root)}, catch_exceptions=False)
-        for command in commands
-    }
-    return Session(root, folder, said)
+    """The tiny cohort from its folder to decisions by the command line alone; made once for all test processes."""
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+    root = base / "finished" / "home"
+    folder, record = root / "cohort_folder", base / "finished" / "said.json"
+    with FileLock(base / "finished.lock"):
+        if not record.exists():
+            write_cohort(folder, tiny_document())
+            commands = ("cohort list", f"cohort add {folder}", "cohort list --json", "run tiny --json")
+            record.write_text(json.dumps({command: asdict(_said(command, root)) for command in commands}), "utf-8")
+    return Session(root, folder, {c: Said(**said) for c, said in json.loads(record.read_text("utf-8")).items()})
+
+
+def _said(command: str, root: Path) -> Said:
+    result = CliRunner().invoke(app, command.split(), env={"SYNTH_HOME": str(root)}, catch_exceptions=False)
+    return Said(result.exit_code, result.stdout, result.stderr)
 
 
 @pytest.fixture(scope="session")
 def finished(steward: Session) -> Platform:
     """The tiny cohort run as a whole: shared stages, controls, one plan. Only to be read."""
-    assert steward.said["run tiny --json"].exit_code == 0, steward.said["run tiny --json"].output
+    assert steward.said["run tiny --json"].exit_code == 0, steward.said["run tiny --json"].stderr
     return Platform.at(steward.root)
 
 
