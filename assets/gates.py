@@ -20,6 +20,7 @@ from synth_platform.evaluation.gates import GATES, INFERENCE_GATE, Gate
 from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.rows import EncodedRows
 from synth_platform.privacy.private_errors import quiet_errors
+from synth_platform.release.verdicts import judged_instead
 
 
 def gate_asset(code: GeneratorCode, gate: Gate) -> dg.AssetsDefinition:
@@ -61,7 +62,7 @@ def gate_asset(code: GeneratorCode, gate: Gate) -> dg.AssetsDefinition:
             metadata={"status": judged["status"], "private_access": "gate, restricted zone"},
             check_results=[
                 schema_check(describe_document(judged, VERDICT_FIELDS), key, home.validations(context, key)),
-                verdict_check(judged, gate, code, power, key),
+                verdict_check(judged, gate, code, power, judged_instead(spec, code).get(gate.name), key),
             ],
         )
 

@@ -27,7 +27,7 @@ from synth_platform.release.assess import assess
 from synth_platform.release.package import verify_package, write_package
 from synth_platform.release.reaudit import package_checksum
 from synth_platform.release.rederive import NotRederivedError, require_rederived
-from synth_platform.release.verdicts import MECHANISM, unaudited, verdict_names
+from synth_platform.release.verdicts import MECHANISM, judged_instead, unaudited, verdict_names
 
 
 def required_checks(code: GeneratorCode, spec: CohortSpec) -> list[dg.AssetCheckKey]:
@@ -35,14 +35,10 @@ def required_checks(code: GeneratorCode, spec: CohortSpec) -> list[dg.AssetCheck
     judged = dict.fromkeys(verdict_names(code), VERDICT) | {MECHANISM: NOT_CONTRADICTED, "decision": ELIGIBLE}
     schema = [dg.AssetKey(["statistics", code]), dg.AssetKey(["audit", "report"])]
     schema += [dg.AssetKey([code, artefact]) for artefact in ("checkpoint", "synthetic", *judged)]
-    # A design that counts replaces the gate that cannot confirm anything on so few rows.
-    replaced = {
-        "utility_gate": spec.gates.utility_design == "cross_fit",
-        "membership_gate": spec.gates.membership_design == "half_split",
-    }
+    replaced = judged_instead(spec, code)
     return [
         *(dg.AssetCheckKey(key, SCHEMA) for key in schema),
-        *(dg.AssetCheckKey(dg.AssetKey([code, n]), check) for n, check in judged.items() if not replaced.get(n)),
+        *(dg.AssetCheckKey(dg.AssetKey([code, n]), check) for n, check in judged.items() if n not in replaced),
         dg.AssetCheckKey(dg.AssetKey(["audit", "report"]), AUDIT_PASSES),
     ]
 

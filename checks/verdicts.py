@@ -48,15 +48,20 @@ POWER_OF: Mapping[str, tuple[str, ...]] = {
 
 
 def verdict_check(
-    judged: Mapping[str, Any], gate: Gate, code: str, power: Mapping[str, Any], asset: dg.AssetKey
+    judged: Mapping[str, Any],
+    gate: Gate,
+    code: str,
+    power: Mapping[str, Any],
+    instead: str | None,
+    asset: dg.AssetKey,
 ) -> dg.AssetCheckResult:
     """Passes when the status does not stand in the way of a release; says in words what does, and what it is worth.
 
-    power: the cohort's `gates/power`.
+    power: the cohort's `gates/power`. instead: the verdict that counts in the place of this one, by registration.
     """
     status, reasons = str(judged["status"]), gate.explain(judged)
     passed = status in gate.passing
-    sentences = [f"{status}: {'; '.join(reasons)}" if reasons else status, f"A release needs {_either(gate.passing)}"]
+    sentences = [f"{status}: {'; '.join(reasons)}" if reasons else status, _needed(gate, instead)]
     if low := [name for name in power["summary"]["low"] if name in POWER_OF[gate.name]]:
         sentences.append(
             f"Low power for {', '.join(low)}: a fresh draw of the truth would pass less often than the registered floor"
@@ -92,6 +97,13 @@ def decision_check(decision: Mapping[str, Any], asset: dg.AssetKey) -> dg.AssetC
 
 def _in_words(code: str) -> str:
     return f"{IN_WORDS[code]} ({code})"
+
+
+def _needed(gate: Gate, instead: str | None) -> str:
+    if instead is None:
+        return f"A release needs {_either(gate.passing)}"
+    also = "; a FAIL here blocks as well" if gate.name == "membership_gate" else ""
+    return f"This cohort registers another design: {instead} counts{also}"
 
 
 def _either(statuses: frozenset[str]) -> str:

@@ -37,6 +37,16 @@ COHORT_JOB = "judge_controls"
 PLAN_JOB = "release_plan"
 
 
+# The event log holds every event; a terminal is for what somebody has to look at.
+CONSOLE = dg.LoggerDefinition(
+    logger_fn=dg.colored_console_logger.logger_fn,
+    config_schema={
+        "log_level": dg.Field(str, default_value="WARNING"),
+        "name": dg.Field(str, default_value="dagster"),
+    },
+)
+
+
 def default_resources(home: SynthHome) -> dict[str, Any]:
     """The resources of a home on this machine."""
     home_resource = HomeResource(root=str(home.root))
@@ -87,6 +97,7 @@ def build_definitions(*, resources: Mapping[str, Any] | None = None) -> dg.Defin
         sensors=[governance_watch],
         resources={**default_resources(SynthHome.from_environment()), **(resources or {})},
         executor=dg.in_process_executor,
+        loggers={"console": CONSOLE},
     )
 
 

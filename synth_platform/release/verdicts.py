@@ -33,6 +33,17 @@ def verdict_names(code: GeneratorCode) -> tuple[str, ...]:
     return (*gates, HALF_SPLIT, CROSS_FIT, MECHANISM) if code in DP_GENERATORS else gates
 
 
+def judged_instead(spec: CohortSpec, code: GeneratorCode) -> dict[str, str]:
+    """Gates whose place another verdict takes by the registered design, and which."""
+    if code not in DP_GENERATORS:
+        return {}
+    designs = {
+        "utility_gate": (spec.gates.utility_design == "cross_fit", CROSS_FIT),
+        "membership_gate": (spec.gates.membership_design == "half_split", HALF_SPLIT),
+    }
+    return {gate: other for gate, (registered, other) in designs.items() if registered}
+
+
 def require_current(spec: CohortSpec, code: GeneratorCode, verdicts: Verdicts) -> None:
     """Raise StaleVerdictError where a verdict was made under another registration than `spec`.
 
@@ -57,7 +68,7 @@ def unaudited(code: GeneratorCode, documents: Verdicts, report: Document) -> lis
 
 def utility_summary(spec: CohortSpec, code: GeneratorCode, verdicts: Verdicts) -> dict[str, Any]:
     """The utility verdict that counts, with its `design`."""
-    if spec.gates.utility_design == "cross_fit" and code in DP_GENERATORS:
+    if "utility_gate" in judged_instead(spec, code):
         return {**verdicts[CROSS_FIT]["summary"], "design": "cross_fit"}
     return {**verdicts["utility_gate"]["summary"], "design": "holdout"}
 
@@ -69,7 +80,7 @@ def membership_summary(spec: CohortSpec, code: GeneratorCode, verdicts: Verdicts
     `direct` is the status of that.
     """
     direct = verdicts["membership_gate"]["summary"]
-    if spec.gates.membership_design == "half_split" and code in DP_GENERATORS:
+    if "membership_gate" in judged_instead(spec, code):
         audit = verdicts[HALF_SPLIT]["summary"]
         status = "FAIL" if direct["status"] == "FAIL" else audit["status"]
         return {**audit, "status": status, "design": "half_split", "direct": direct["status"]}

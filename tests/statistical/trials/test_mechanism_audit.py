@@ -1,8 +1,8 @@
 """The mechanism audit contradicts a build with any of the planted bugs, and no correct build.
 
 A correct build is contradicted with probability 1e-3 at most (exact coverage below, proof in docs/mechanism_audit.md),
-so the four audits of correct builds here fail once in 250 suites at most. Each planted bug is missed with probability
-below 1e-2 (power table there); noise comes from the operating system, because that is what is audited.
+so the four audits of correct builds here fail once in 250 suites at most. How often a planted bug is caught stands in
+the power table there; noise comes from the operating system, because that is what is audited.
 """
 
 from __future__ import annotations

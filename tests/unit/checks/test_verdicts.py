@@ -70,17 +70,17 @@ def test_a_gate_says_what_its_verdict_is_worth(gate: Gate) -> None:
     document = {"status": min(gate.passing)}
     gate = replace(gate, explain=lambda judged: ())
     everything = [name for names in POWER_OF.values() for name in names]
-    said = str(verdict_check(document, gate, "G0A", power(*everything), ASSET).description)
+    said = str(verdict_check(document, gate, "G0A", power(*everything), None, ASSET).description)
     others = [name for name in everything if name not in POWER_OF[gate.name]]
-    silent = str(verdict_check(document, gate, "G0A", power(*others), ASSET).description)
+    silent = str(verdict_check(document, gate, "G0A", power(*others), None, ASSET).description)
     assert ("Low power for" in said) == bool(POWER_OF[gate.name])
     assert "Low power" not in silent
 
 
 def test_a_failed_gate_says_why_and_whether_it_had_to_fail() -> None:
     gate = next(gate for gate in GATES if gate.name == "closest_record_gate")
-    of_control = verdict_check(FAILED_COPY, gate, "S_COPY", power(), ASSET)
-    of_mechanism = verdict_check(FAILED_COPY, gate, "G0A", power(), ASSET)
+    of_control = verdict_check(FAILED_COPY, gate, "S_COPY", power(), None, ASSET)
+    of_mechanism = verdict_check(FAILED_COPY, gate, "G0A", power(), None, ASSET)
     for result in (of_control, of_mechanism):
         assert not result.passed
         assert str(result.description).startswith("FAIL: it holds copies of training rows. A release needs PASS.")
@@ -92,3 +92,15 @@ def test_a_failed_gate_says_why_and_whether_it_had_to_fail() -> None:
 @pytest.mark.parametrize("code", CONTROLS)
 def test_every_control_says_what_its_right_verdict_is(code: str) -> None:
     assert CONTROL_IN_WORDS[code]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("membership_gate", "half_split_audit counts; a FAIL here blocks as well."), ("utility_gate", "counts.")],
+)
+def test_a_gate_that_does_not_count_says_which_verdict_does(name: str, said: str) -> None:
+    """Claim: under another registered design a gate does not say what a release needs of it."""
+    gate = replace(next(gate for gate in GATES if gate.name == name), explain=lambda judged: ())
+    result = verdict_check({"status": "PASS_POINT"}, gate, "G0A", power(), "half_split_audit", ASSET)
+    assert said in str(result.description)
+    assert "A release needs" not in str(result.description)
