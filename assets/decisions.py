@@ -75,6 +75,7 @@ def decision_asset(code: GeneratorCode) -> dg.AssetsDefinition:
                 "decision": judged["decision"],
                 "reasons": judged["reasons"],
                 "notes": judged["notes"],
+                "registration": judged["registration"],
                 "ledger_status": judged["ledger"]["status"],
                 "ledger_reasons": judged["ledger"]["reasons"],
                 "ledger_entries": judged["ledger"]["entries"],

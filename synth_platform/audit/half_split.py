@@ -61,6 +61,9 @@ def audit_half_split(found: Findings, name: str, document: Document, registered:
         [number(attack, "upper") for attack in attacks.values()],
         limit,
     )
+    diluted = rows // 2 > whole(registered, "n_ref") / 0.9
+    found.same(f"{name}/diluted", "registration", item(summary, "diluted"), diluted)
+    status = "PASS_POINT" if diluted and status == "PASS_CONFIRMED" else status
     found.same(f"{name}/status", "status", item(summary, "status"), status)
 
 

@@ -79,7 +79,7 @@ class GateOptions(Strict):
 
     train_closer_tolerance: PositiveFloat = 0.115
     excess_tolerance: PositiveFloat = 0.035
-    membership_limit: Annotated[float, Field(gt=0.5, le=1)] = 0.55
+    membership_limit: Annotated[float, Field(ge=0.501, lt=1)] = 0.55
     attacks: Annotated[tuple[AttackCode, ...], AfterValidator(_each_once)] = ("A1", "A2", "A3")
     neighbours: PositiveInt = 5
     groups: PositiveInt = 20

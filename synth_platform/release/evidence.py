@@ -119,6 +119,7 @@ def _registered(spec: CohortSpec, plan_key: str, reference: PublicReference) -> 
         "cohort": spec.name,
         "domain": spec.privacy.domain,
         "unit": spec.privacy.unit,
+        "n_ref": spec.privacy.n_ref,
         "budget": spec.privacy.budget.model_dump(),
         "plan": spec.plan(plan_key).model_dump(),
         "dua_tag": spec.dua_tag,

@@ -231,6 +231,23 @@ def test_the_document_says_everything(tmp_path: Path) -> None:
     assert evidence["seeds"]["half"] == [Halves(4, 8).seeds(r)[0] for r in range(repetitions)]
 
 
+@pytest.mark.parametrize(("n_ref", "diluted"), [(90, False), (89, True)])
+def test_halves_larger_than_the_training_arm_confirm_nothing(n_ref: int, diluted: bool) -> None:
+    """Claim: 100 rows of a half against 90 are within a ninth; against 89 a row weighs too little in the audit."""
+    spec = stage().spec
+    spec = spec.model_copy(update={"privacy": spec.privacy.model_copy(update={"n_ref": n_ref})})
+    halves, rng = Halves(200, 32), np.random.default_rng(4)
+    scores = {code: rng.normal(size=(32, 200)) for code in spec.gates.attacks}
+    document = half_split_document(spec, "G0", PLAN, halves, scores)
+    assert document["summary"]["diluted"] is diluted
+    reasons = explain_half_split(document, 0.1)
+    assert any("larger than the training arm" in reason for reason in reasons) is diluted
+    if diluted:
+        assert document["status"] == "PASS_POINT"
+    else:
+        assert document["status"] == "PASS_CONFIRMED"
+
+
 def independent_lira(shadows: np.ndarray, members: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """The log likelihood ratio by scipy's Gaussian density, row by row."""
     _, count, rows = shadows.shape
