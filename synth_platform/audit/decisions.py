@@ -137,11 +137,13 @@ def _notes(decision: Document, registered: Document) -> Iterator[str]:
         yield "NO_PRIVATE_LIFT"
     if number(registered, "gates", "membership_limit") > GateOptions().membership_limit:
         yield "LOOSENED_MEMBERSHIP_LIMIT"
+    powers = {
+        "UTILITY": number(decision, "power", "utility_gate", "power"),
+        "CLOSEST_RECORD": number(decision, "power", "closest_record", "power"),
+        "MEMBERSHIP": number(decision, "membership", "power"),
+    }
     floor = number(registered, "gates", "power_floor")
-    if any(number(endpoint, "power") < floor for endpoint in mapping(decision, "power", "utility").values()):
-        yield "LOW_POWER_UTILITY"
-    if number(decision, "membership", "power") < floor:
-        yield "LOW_POWER_MEMBERSHIP"
+    yield from (f"LOW_POWER_{gate}" for gate, power in powers.items() if power < floor)
 
 
 def audit_package(
