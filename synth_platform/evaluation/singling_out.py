@@ -8,11 +8,8 @@ often they isolate a training row than a control row is a leak.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from synth_platform.normalize.rows import FloatArray
-
-BoolArray = NDArray[np.bool_]
+from synth_platform.normalize.rows import BoolArray, FloatArray, IntArray
 
 # Chosen on virtual worlds and mixed TCGA rows that no figure of docs/attacks.md is of: wide enough for copies that
 # were blurred, in so many columns that another row is rarely in the box.
@@ -49,6 +46,6 @@ def singled_out(rows: FloatArray, other: FloatArray, synthetic: FloatArray) -> t
     return found
 
 
-def _inside(rows: FloatArray, columns: NDArray[np.int64], at: FloatArray) -> BoolArray:
+def _inside(rows: FloatArray, columns: IntArray, at: FloatArray) -> BoolArray:
     within: BoolArray = np.abs(rows[:, columns] - at) <= HALF_WIDTH
     return np.asarray(within.all(axis=1))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class EncodedRows:
     def __len__(self) -> int:
         return int(self.x.shape[0])
 
-    def take(self, index: IntArray | NDArray[np.bool_] | slice) -> EncodedRows:
+    def take(self, index: IntArray | BoolArray | slice) -> EncodedRows:
         """Rows at `index` (positions, mask or slice)."""
         return replace(
             self,

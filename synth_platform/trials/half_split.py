@@ -26,18 +26,16 @@ from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from synth_platform.contract.cohort_spec import CohortSpec, GeneratorCode, Plan
 from synth_platform.evaluation.attacks import attack_scores
 from synth_platform.generators.build import make_generator
 from synth_platform.normalize.reference import PublicReference
-from synth_platform.normalize.rows import EncodedRows, FloatArray
+from synth_platform.normalize.rows import BoolArray, EncodedRows, FloatArray, IntArray
 from synth_platform.privacy.fingerprint import canonical_json, sha256_hex
 from synth_platform.trials.blocks import BlockStore
 from synth_platform.trials.stage import seeded_ask, trial_table
 
-BoolArray = NDArray[np.bool_]
 Training = Callable[[EncodedRows, int, int], EncodedRows]
 
 BLOCK = 8  # repetitions a block: what a killed audit may lose
@@ -182,6 +180,6 @@ def code_digest() -> str:
     return digest.hexdigest()
 
 
-def _content_order(rows: EncodedRows) -> NDArray[np.int64]:
+def _content_order(rows: EncodedRows) -> IntArray:
     columns = np.column_stack([rows.x, rows.label, rows.event, rows.time, rows.batch])
     return np.lexsort(columns.T[::-1])

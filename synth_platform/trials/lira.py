@@ -10,11 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from synth_platform.normalize.rows import FloatArray
-
-BoolArray = NDArray[np.bool_]
+from synth_platform.normalize.rows import BoolArray, FloatArray
 
 _ROUNDING = 1e-12 / 12  # variance of rounding to six decimals
 _AGREEMENT = 1e-6  # two scores that always agree are one score, not a difference to divide by

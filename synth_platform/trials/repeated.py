@@ -19,14 +19,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import nct, rankdata
 from scipy.stats import t as student_t
 
 from synth_platform.evaluation.membership import FAMILY_ERROR, LOW_FALSE_POSITIVE_RATE, tpr_at
-from synth_platform.normalize.rows import FloatArray
-
-BoolArray = NDArray[np.bool_]
+from synth_platform.normalize.rows import BoolArray, FloatArray
 
 WANTED_POWER = 0.9
 
