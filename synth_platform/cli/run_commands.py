@@ -130,8 +130,9 @@ def demo() -> None:
     screen.print(
         f"{sum(o.assets for o in outcomes)} assets in {time.monotonic() - started:.0f} s. "
         f"Releases: {place.released}\n"
-        "Look around: make ui (materialise, re-run), make governance (read-only), synth decisions --json, "
-        "synth ledger budget, synth lineage RELEASE",
+        "Look around: make ui (materialise, re-run), make governance (nobody can change anything), or\n"
+        f"  export SYNTH_HOME={place.root}\n"
+        "  .venv/bin/synth decisions --json | audit | reaudit | releases | ledger budget | lineage RELEASE",
         highlight=False,
     )
 
@@ -181,10 +182,7 @@ def _plan_key(spec: CohortSpec, epsilon: float) -> str:
         raise CohortSpecError(
             f"--epsilon {epsilon:g}: a plan is named by its epsilon at six decimals, at least 0.000001"
         )
-    same = [
-        key for key, plan in spec.plans.items() if plan.epsilon == epsilon and plan.delta == spec.privacy.budget.delta
-    ]
-    key = same[0] if same else f"eps{epsilon:.6f}".rstrip("0").rstrip(".")
+    key = spec.plan_key(epsilon)
     spec.plan(key)
     return key
 

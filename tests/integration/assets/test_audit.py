@@ -325,8 +325,10 @@ def test_the_report_is_of_the_documents_a_release_rests_on(finished) -> None:
     report = finished.read("audit/report")
     decision = finished.read(f"{CODE}/decision")
     assert report["scope"] == {"cohort": "tiny", "plan": "eps8", "domain": "tiny"}
-    assert unaudited(CODE, {"decision": decision}, report) == []
-    assert unaudited(CODE, {"decision": {**decision, "decision": "BLOCKED"}}, report) == ["decision"]
+    power = finished.read("gates/power", plan=None)
+    assert unaudited({f"{CODE}/decision": decision, "gates/power": power}, report) == []
+    changed = {f"{CODE}/decision": {**decision, "decision": "BLOCKED"}, "gates/power": {**power, "status": "?"}}
+    assert unaudited(changed, report) == list(changed)
 
 
 def test_the_check_names_what_fails_and_no_figure(platform) -> None:
@@ -359,4 +361,23 @@ def test_the_command_builds_evidence_anew(platform) -> None:
     said = synth()
     assert said.exit_code == 1
     assert f"FAILED G4/{CODE}/decision/notes" in said.stdout
-    assert "the stored audit/report is of others" in said.stdout
+    assert f"FAILED {CODE}/decision: not the document that audit/report is about" in said.stdout
+
+
+def test_a_number_that_no_figure_shows_is_still_another_document(platform) -> None:
+    """Claim: a changed array element that leaves every figure and check as it was ends `synth audit` with 1, by name;
+    a file altered under its hash is named as damaged, with every other one, and is no bad input."""
+    environment = {"SYNTH_HOME": str(platform.home.root)}
+    document = platform.read(f"{CODE}/mechanism_audit")
+    document["evidence"]["canaries"][0]["members"][0] += 1e-6
+    platform.overwrite(f"{CODE}/mechanism_audit", document)
+    said = CliRunner().invoke(app, ["audit", "tiny"], env=environment, catch_exceptions=False)
+    assert said.exit_code == 1
+    assert f"FAILED {CODE}/mechanism_audit: not the document that audit/report is about" in said.stdout
+
+    for name in ("membership_gate", "utility_gate"):
+        [file] = [f for f in platform.folder(f"{CODE}/{name}").iterdir() if f.name != "content.json"]
+        file.write_bytes(file.read_bytes().replace(b"PASS", b"pass"))
+    said = CliRunner().invoke(app, ["audit", "tiny"], env=environment, catch_exceptions=False)
+    assert said.exit_code == 1
+    assert said.stdout.count("FAILED G1/artefacts (hash)") == 2
