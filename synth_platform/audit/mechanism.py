@@ -10,7 +10,8 @@ from scipy.special import bdtrc, expit
 
 from synth_platform.audit.accounting import compose, epsilon_gaussian
 from synth_platform.audit.findings import Findings, MalformedError
-from synth_platform.audit.reading import Document, array, item, mapping, number, sequence, six, whole
+from synth_platform.audit.ledger import Book
+from synth_platform.audit.reading import Document, array, item, mapping, number, sequence, six, text, whole
 from synth_platform.audit.statistics import binomial_lower, binomial_upper
 
 FALSE_ALARM, ONE_RUN_SHARE, THRESHOLDS = 1e-3, 0.1, [0.3, 0.5, 0.7]
@@ -24,6 +25,8 @@ def audit_mechanism(found: Findings, name: str, document: Document, registered: 
     evidence, summary = mapping(document, "evidence"), mapping(document, "summary")
     delta, group = number(summary, "delta"), whole(evidence, "group")
     found.same(f"{name}/delta", "registration", delta, number(registered, "plan", "delta"))
+    for key in ("epsilon", "delta"):
+        found.same(f"{name}/plan/{key}", "registration", number(evidence, key), number(registered, "plan", key))
     constants = {"thresholds": THRESHOLDS, "false_alarm": FALSE_ALARM, "one_run_share": ONE_RUN_SHARE}
     for key, value in constants.items():
         found.same(f"{name}/{key}", "registration", item(evidence, key), value)
@@ -51,6 +54,20 @@ def audit_mechanism(found: Findings, name: str, document: Document, registered: 
         six(number(summary, "epsilon_lower_bound")) > six(number(summary, "epsilon_claimed"))
     )
     found.same(f"{name}/status", "status", item(summary, "status"), "CONTRADICTION" if beyond else "OK")
+
+
+def audit_charge(found: Findings, code: str, documents: Document, book: Book) -> None:
+    """A mechanism audit is of the generator it stands under, and of the noise that this one's ledger entries have.
+
+    Where the ledger says nothing, there is nothing to compare: such a table is BLOCKED.
+    """
+    name, document = f"G3/{code}/mechanism_audit", mapping(documents, "mechanism_audit")
+    found.same(f"{name}/generator", "registration", text(document, "evidence", "generator"), code)
+    ledger = mapping(documents, "decision", "ledger")
+    if text(ledger, "status") == "ABSENT":
+        return
+    paid = math.sqrt(compose(book.entries[str(entry)].event for entry in sequence(ledger, "entries")).precision)
+    found.close(f"{name}/charged", "mu", number(document, "summary", "mu_claimed"), paid, public=True)
 
 
 def _figure(found: Findings, name: str, kind: str, claimed: float, own: float) -> None:

@@ -14,7 +14,7 @@ from synth_platform.audit.formal import audit_formal, promise_of
 from synth_platform.audit.half_split import audit_half_split
 from synth_platform.audit.inference import audit_inference
 from synth_platform.audit.ledger import Book, audit_ledger
-from synth_platform.audit.mechanism import audit_mechanism
+from synth_platform.audit.mechanism import audit_charge, audit_mechanism
 from synth_platform.audit.power import NAME as POWER
 from synth_platform.audit.power import audit_power
 from synth_platform.audit.privacy_gates import audit_closest_record, audit_membership, epsilon_lower_bound
@@ -142,8 +142,11 @@ def _audit_generator(found: Findings, code: str, evidence: Document, book: Book)
                     AUDITORS[name](found, f"G3/{code}/{name}", document, registered)
             elif name != "decision":
                 found.uncovered += [f"{code}/{name}/{'.'.join(path)}" for path, _ in leaves(document.get("summary"))]
+        dp = code in DP_GENERATORS
+        with found.section(f"G3/{code}/mechanism_audit/charged"):
+            if dp:
+                audit_charge(found, code, documents, book)
         with found.section(f"G2/{code}/ledger"):
-            dp = code in DP_GENERATORS
             proven = None
             if dp:
                 delta = float(item(registered, "plan", "delta"))

@@ -244,9 +244,10 @@ def mechanism_audit_document(
     Two audits of the same thing differ: noise is drawn from the operating system, as in production.
     """
     verdict = mechanism_audit(make_generator(code, reference, spec, plan), reference, plan.delta)
+    subject = {"generator": code, "epsilon": plan.epsilon, "delta": plan.delta}
     return {
         "status": verdict.status,
         "summary": verdict.summary(),
-        "evidence": verdict.evidence(),
+        "evidence": subject | verdict.evidence(),
         "registration": spec.registration,
     }
