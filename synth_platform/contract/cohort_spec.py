@@ -277,7 +277,10 @@ class CohortSpec(Strict):
         return hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).hexdigest()
 
     def plan(self, key: str) -> Plan:
-        """The plan under `key`; `eps<number>` names an (epsilon, domain delta) plan without registering it."""
+        """The plan under `key`; `eps<number>` names an (epsilon, domain delta) plan without registering it.
+
+        One such promise has one name, `plan_key`: another spelling would let the same table leave once more.
+        """
         if key in self.plans:
             return self.plans[key]
         epsilon = _named_epsilon(key)
@@ -285,7 +288,16 @@ class CohortSpec(Strict):
             raise CohortSpecError(
                 f"cohort {self.name!r} has no plan {key!r}; plans are {sorted(self.plans)} or eps<number>, e.g. eps0.5"
             )
+        canonical = self.plan_key(epsilon)
+        if key != canonical:
+            raise CohortSpecError(f"cohort {self.name!r}: plan {key!r} is called {canonical!r}; use that key")
         return Plan(epsilon=epsilon, delta=self.privacy.budget.delta)
+
+    def plan_key(self, epsilon: float) -> str:
+        """The key of the plan (epsilon, domain delta): the first registered one, else eps<number> at six decimals."""
+        promise = Plan(epsilon=epsilon, delta=self.privacy.budget.delta)
+        registered = (key for key, plan in self.plans.items() if plan == promise)
+        return next(registered, f"eps{epsilon:.6f}".rstrip("0").rstrip("."))
 
 
 def _named_epsilon(key: str) -> float | None:

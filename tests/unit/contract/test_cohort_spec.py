@@ -150,3 +150,23 @@ def test_ids_must_match_their_pattern(tmp_path, document) -> None:
     document["methylation"]["panel"] = ["cg00000029", "patient_id"]
     with pytest.raises(CohortSpecError, match=r"methylation.*1 id\(s\) do not match id_pattern"):
         load(tmp_path, document)
+
+
+@pytest.mark.parametrize("key", ["eps8.0", "eps08", "eps8.000000", "eps8.0000001", "eps\uff18", "eps0008.00"])
+def test_an_unregistered_plan_has_one_name(make_spec, key: str) -> None:
+    """Claim: the table of one promise cannot leave under a second name; the refusal names the one there is."""
+    spec = make_spec()
+    assert spec.plan("eps8").epsilon == 8
+    with pytest.raises(CohortSpecError, match=rf"plan '{key}' is called 'eps8'; use that key"):
+        spec.plan(key)
+
+
+def test_a_registered_plan_is_the_name_of_its_promise(tmp_path, document) -> None:
+    """Claim: where cohort.yaml names (epsilon, domain delta), eps<number> is no second name for it; keys of
+    registered plans are free, and another delta is another promise."""
+    delta = document["privacy"]["budget"]["delta"]
+    document["plans"] = {"half": {"epsilon": 0.5, "delta": delta}, "tight": {"epsilon": 0.25, "delta": delta / 2}}
+    spec = load(tmp_path, document)
+    with pytest.raises(CohortSpecError, match=r"plan 'eps0\.5' is called 'half'"):
+        spec.plan("eps0.5")
+    assert [spec.plan(key).epsilon for key in ("half", "tight", "eps0.25")] == [0.5, 0.25, 0.25]
