@@ -171,3 +171,14 @@ def test_the_evidence_behind_the_tolerances_is_frozen_and_held_against_them(
         assert word in looser.stderr
     (folder / "calibration.json").write_text("{", encoding="utf-8")
     assert "not JSON" in synth("cohort", "check", folder).stderr
+
+
+def test_a_registered_cohort_is_checked_by_its_name(
+    make: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claim: a name of the register stands for its folder; any other word is a path that is not there."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("SYNTH_HOME", str(home))
+    (home / "cohorts.json").write_text(json.dumps({"known": str(make())}), encoding="utf-8")
+    assert json.loads(synth("cohort", "check", "known", "--json").stdout)["cohort"] == "virtual"
+    assert synth("cohort", "check", "unknown").exit_code == 2
