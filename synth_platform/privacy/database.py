@@ -7,7 +7,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, MetaData, NullPool, create_engine, event, inspect, make_url
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    MetaData,
+    NullPool,
+    Table,
+    UniqueConstraint,
+    create_engine,
+    event,
+    inspect,
+    make_url,
+)
 from sqlalchemy.exc import DatabaseError, NoSuchModuleError
 
 WAIT_SECONDS = 60
@@ -60,22 +72,39 @@ def open_tables(address: str, tables: MetaData, triggers: Callable[[str], Sequen
     return engine
 
 
-def append_only(table: str, dialect: str) -> tuple[str, ...]:
-    """Triggers by which the database itself refuses to change or remove a row of `table`."""
+def append_only(table: Table, dialect: str) -> tuple[str, ...]:
+    """Triggers by which the database itself refuses to change or remove a row of `table`, or to put one in its place.
+
+    SQLite's REPLACE removes the row with the same key without firing the trigger on DELETE, so inserting a key that is
+    there already is refused as well. PostgreSQL has no REPLACE, and ON CONFLICT DO UPDATE is an UPDATE.
+    """
+    name = table.name
     if dialect == "sqlite":
-        return tuple(
-            f"CREATE TRIGGER {table}_no_{act.lower()} BEFORE {act} ON {table} "
-            f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
-            for act in ("UPDATE", "DELETE")
+        keys = [list(key.columns) for key in (table.primary_key, *_unique(table))]
+        same = " OR ".join(
+            "(" + " AND ".join(f"{column.name} = NEW.{column.name}" for column in key) + ")" for key in keys
+        )
+        refuse = f"BEGIN SELECT RAISE(ABORT, '{name} is append-only'); END"
+        return (
+            *(
+                f"CREATE TRIGGER {name}_no_{act.lower()} BEFORE {act} ON {name} {refuse}"
+                for act in ("UPDATE", "DELETE")
+            ),
+            f"CREATE TRIGGER {name}_no_replace BEFORE INSERT ON {name} "
+            f"WHEN EXISTS (SELECT 1 FROM {name} WHERE {same}) {refuse}",
         )
     return (
-        f"CREATE FUNCTION {table}_refuse() RETURNS trigger LANGUAGE plpgsql AS "
-        f"$$ BEGIN RAISE EXCEPTION '{table} is append-only'; END $$",
-        f"CREATE TRIGGER {table}_no_change BEFORE UPDATE OR DELETE ON {table} "
-        f"FOR EACH ROW EXECUTE FUNCTION {table}_refuse()",
-        f"CREATE TRIGGER {table}_no_truncate BEFORE TRUNCATE ON {table} "
-        f"FOR EACH STATEMENT EXECUTE FUNCTION {table}_refuse()",
+        f"CREATE FUNCTION {name}_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+        f"$$ BEGIN RAISE EXCEPTION '{name} is append-only'; END $$",
+        f"CREATE TRIGGER {name}_no_change BEFORE UPDATE OR DELETE ON {name} "
+        f"FOR EACH ROW EXECUTE FUNCTION {name}_refuse()",
+        f"CREATE TRIGGER {name}_no_truncate BEFORE TRUNCATE ON {name} "
+        f"FOR EACH STATEMENT EXECUTE FUNCTION {name}_refuse()",
     )
+
+
+def _unique(table: Table) -> list[UniqueConstraint]:
+    return [constraint for constraint in table.constraints if isinstance(constraint, UniqueConstraint)]
 
 
 @contextmanager

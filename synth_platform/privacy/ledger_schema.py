@@ -36,7 +36,7 @@ ROWS = Table(
     UniqueConstraint("entry_id", "state"),
 )
 
-# The insert trigger also stops `INSERT OR REPLACE`, which deletes without firing the delete trigger.
+# A row that is not the next one would stand outside the chain.
 _NEXT_ROW = (
     "CREATE TRIGGER ledger_next_row BEFORE INSERT ON ledger "
     "WHEN NEW.id IS NOT (SELECT COALESCE(MAX(id), 0) + 1 FROM ledger) "
@@ -60,5 +60,5 @@ def open_engine(address: str) -> Engine:
 
 
 def _triggers(dialect: str) -> tuple[str, ...]:
-    refusing = append_only(ROWS.name, dialect)
+    refusing = append_only(ROWS, dialect)
     return (*refusing, _NEXT_ROW) if dialect == "sqlite" else refusing

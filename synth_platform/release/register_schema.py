@@ -56,4 +56,4 @@ def open_register(address: str) -> Engine:
 
 
 def _triggers(dialect: str) -> list[str]:
-    return [statement for name in _SCHEMA.tables for statement in append_only(name, dialect)]
+    return [statement for table in _SCHEMA.sorted_tables for statement in append_only(table, dialect)]

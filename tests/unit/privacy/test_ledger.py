@@ -414,10 +414,15 @@ class LedgerContract:
 
 
 class TestOnSQLite(LedgerContract):
-    drop_triggers = tuple(f"DROP TRIGGER IF EXISTS ledger_{name}" for name in ("no_update", "no_delete", "next_row"))
+    drop_triggers = tuple(
+        f"DROP TRIGGER IF EXISTS ledger_{name}" for name in ("no_update", "no_delete", "no_replace", "next_row")
+    )
     refused = (
         *LedgerContract.refused,
         "INSERT OR REPLACE INTO ledger SELECT * FROM ledger WHERE id = 1",
+        "INSERT OR REPLACE INTO ledger (id, entry_id, state, domain, time, previous_hash, hash) "
+        "SELECT (SELECT MAX(id) + 1 FROM ledger), entry_id, state, domain, time, previous_hash, hash "
+        "FROM ledger WHERE entry_id IS NOT NULL",
         "INSERT INTO ledger (id, state, domain, time, previous_hash, hash) VALUES (9, 'budget', 'x', '', '', '')",
     )
 
