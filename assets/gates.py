@@ -36,6 +36,7 @@ def gate_asset(code: GeneratorCode, gate: Gate) -> dg.AssetsDefinition:
         ins={
             "reference": dg.AssetIn(key=["public", "reference"]),
             "corrected": dg.AssetIn(key=["normalized", "batch_corrected"]),
+            "attacked": dg.AssetIn(key=["normalized", "attacked"]),
             "tables": dg.AssetIn(key=[code, "synthetic"]),
             "power": dg.AssetIn(key=["gates", "power"]),
         },
@@ -51,12 +52,13 @@ def gate_asset(code: GeneratorCode, gate: Gate) -> dg.AssetsDefinition:
         home: HomeResource,
         reference: PublicReference,
         corrected: EncodedRows,
+        attacked: EncodedRows,
         tables: pl.DataFrame,
         power: Mapping[str, Any],
     ):
         spec = registry.spec(cohort_of(context))
         with quiet_errors(gate.name):
-            judged = gate.judge(spec, reference, corrected, tables)
+            judged = gate.judge(spec, reference, corrected, attacked, tables)
         return dg.MaterializeResult(
             value=judged,
             metadata={"status": judged["status"], "private_access": "gate, restricted zone"},

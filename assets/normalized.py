@@ -10,7 +10,7 @@ from resources.cohorts import CohortRegistry
 from resources.home import HomeResource
 from resources.private import stored_rows
 from synth_platform.normalize.closed import encode_closed
-from synth_platform.normalize.real_arm import correct_real_arm
+from synth_platform.normalize.real_arm import correct_attacked, correct_real_arm
 from synth_platform.normalize.reference import PublicReference
 from synth_platform.privacy.private_errors import quiet_errors
 from synth_platform.privacy.private_table import PrivateTable
@@ -18,6 +18,7 @@ from synth_platform.privacy.private_table import PrivateTable
 MATRIX = dg.AssetKey(["normalized", "matrix"])
 CORRECTION = dg.AssetKey(["normalized", "batch_correction"])
 CORRECTED = dg.AssetKey(["normalized", "batch_corrected"])
+ATTACKED = dg.AssetKey(["normalized", "attacked"])
 
 
 def _out(key: dg.AssetKey, description: str) -> dg.AssetOut:
@@ -65,8 +66,11 @@ def normalized_matrix(
             CORRECTION, "Batch correction fitted on the training split (8-1 §1.2 L2a); for gates and controls."
         ),
         "corrected": _out(CORRECTED, "The real arm that gates compare with: private rows after batch correction."),
+        "attacked": _out(
+            ATTACKED, "Private rows that attacks score: the correction is fitted on all of them, whatever their split."
+        ),
     },
-    check_specs=[schema_check_spec(CORRECTION, omics_cohorts), schema_check_spec(CORRECTED, omics_cohorts)],
+    check_specs=[schema_check_spec(key, omics_cohorts) for key in (CORRECTION, CORRECTED, ATTACKED)],
 )
 def real_arm(
     context: dg.AssetExecutionContext,
@@ -75,11 +79,16 @@ def real_arm(
     reference: PublicReference,
     matrix: PrivateTable,
 ):
-    """Batch correction fitted on the training split, for gates and controls (8-1 §1.2 L2a); never on the DP path."""
+    """Batch correction fitted on the training split, for gates and controls (8-1 §1.2 L2a); never on the DP path.
+
+    Attacks score rows of their own, whose correction does not know the split.
+    """
     spec = registry.spec(context.partition_key)
     with quiet_errors("batch correction of the real arm"):
-        correction, corrected = correct_real_arm(matrix.open_for_gate("real arm: batch correction"), reference, spec)
-        described = describe_rows(corrected, reference)
+        rows = matrix.open_for_gate("real arm: batch correction")
+        correction, corrected = correct_real_arm(rows, reference, spec)
+        attacked = correct_attacked(rows, reference, spec)
+        described = {key: describe_rows(arm, reference) for key, arm in ((CORRECTED, corrected), (ATTACKED, attacked))}
     access = {"private_access": "opened for gates, restricted zone; its result cannot be measured again"}
     yield dg.MaterializeResult(
         asset_key=CORRECTION,
@@ -89,9 +98,10 @@ def real_arm(
             schema_check(describe_correction(correction), CORRECTION, home.validations(context, CORRECTION))
         ],
     )
-    yield dg.MaterializeResult(
-        asset_key=CORRECTED,
-        value=corrected,
-        metadata=access,
-        check_results=[schema_check(described, CORRECTED, home.validations(context, CORRECTED))],
-    )
+    for key, arm in ((CORRECTED, corrected), (ATTACKED, attacked)):
+        yield dg.MaterializeResult(
+            asset_key=key,
+            value=arm,
+            metadata=access,
+            check_results=[schema_check(described[key], key, home.validations(context, key))],
+        )

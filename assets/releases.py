@@ -62,6 +62,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
             **{name: dg.AssetIn(key=[code, name]) for name in verdict_names(code)},
             "reference": dg.AssetIn(key=["public", "reference"]),
             "corrected": dg.AssetIn(key=["normalized", "batch_corrected"]),
+            "attacked": dg.AssetIn(key=["normalized", "attacked"]),
         },
         description="The release package, written only if the decision, all checks and the ledger agree. "
         f"A BLOCKED plan has none: {code}/decision says why.",
@@ -79,6 +80,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         report: Mapping[str, Any],
         reference: PublicReference,
         corrected: EncodedRows,
+        attacked: EncodedRows,
         **verdicts: Mapping[str, Any],
     ):
         spec, plan = registry.spec(cohort_of(context)), plan_of(context)
@@ -125,6 +127,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
                 state=state,
                 verdicts=verdicts,
                 real=corrected,
+                attacked=attacked,
                 ledger=book,
                 store=ledger.store(),
                 key=fingerprint_key(home),

@@ -72,7 +72,10 @@ def _decision(code: GeneratorCode, stage: Stage, power: Document, ledger: Ledger
         stage.reference.encoder,
         spec.synthetic.seeds,
     )
-    verdicts = {gate.name: gate.judge(spec, stage.reference, stage.real, tables) for gate in (*GATES, INFERENCE_GATE)}
+    verdicts = {
+        gate.name: gate.judge(spec, stage.reference, stage.real, stage.attacked, tables)
+        for gate in (*GATES, INFERENCE_GATE)
+    }
     return assess(
         spec=spec,
         code=code,

@@ -64,7 +64,8 @@ def as_library(root: Path) -> int:
     matrix = encode_closed({name: close(frame, key) for name, frame in private}, reference)
     rows = matrix.open_for_gate("benchmark")
     correction, real = correct_real_arm(rows, reference, spec)
-    power = gate_power(Stage(spec, reference, rows, real, correction))
+    stage = Stage(spec, reference, rows, real, correction)
+    power = gate_power(stage)
     states: dict[GeneratorCode, GeneratorState] = {}
     for code in CONTROLS:
         fresh = fresh_rows(spec, reference, correction)
@@ -80,7 +81,10 @@ def as_library(root: Path) -> int:
             reference.encoder,
             spec.synthetic.seeds,
         )
-        verdicts = {gate.name: gate.judge(spec, reference, real, replicates) for gate in (*GATES, INFERENCE_GATE)}
+        verdicts = {
+            gate.name: gate.judge(spec, reference, real, stage.attacked, replicates)
+            for gate in (*GATES, INFERENCE_GATE)
+        }
         if code in DP_GENERATORS:
             verdicts |= trials(spec, code, reference, rows)
         assess(

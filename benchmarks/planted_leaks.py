@@ -115,9 +115,10 @@ def spoken(stage: Stage, table: EncodedRows) -> dict[str, bool]:
     """Whether each judge speaks up about a table."""
     gates = stage.spec.gates
     train, others = stage.real.where_split("train"), stage.real.where_split("holdout", "test")
+    members, nonmembers = stage.attacked.where_split("train"), stage.attacked.where_split("holdout", "test")
     closest = closest_record_gate(train, others, table, gates)
-    membership = membership_gate(train, others, table, stage.reference.rows, gates)
-    inference = inference_risk(train, others, table, registered_secrets(stage.reference.encoder))
+    membership = membership_gate(members, nonmembers, table, stage.reference.rows, gates)
+    inference = inference_risk(members, nonmembers, table, registered_secrets(stage.reference.encoder))
     attacks = membership.attacks
     limit = six(gates.membership_limit)
     scores = [

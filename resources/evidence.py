@@ -17,7 +17,7 @@ from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, Gener
 from synth_platform.privacy.fingerprint import FingerprintKey
 from synth_platform.release.evidence import Judged, write_evidence
 
-INPUTS = ("normalized/batch_corrected", "public/reference")
+INPUTS = ("normalized/attacked", "normalized/batch_corrected", "public/reference")
 NOT_VERDICTS = frozenset({"release"})
 
 
@@ -35,6 +35,7 @@ def gather_evidence(
         plan_key=plan,
         reference=read_artefact(inputs["public/reference"], key),
         real=read_artefact(inputs["normalized/batch_corrected"], key),
+        attacked=read_artefact(inputs["normalized/attacked"], key),
         judged={code: _judged(place, spec, code, plan, folder, key) for code, folder in parts.items()},
         cohort_documents=_documents(place.restricted / "gates", (cohort,), key, prefix="gates/"),
         fingerprints={name: artefact_fingerprint(folder, key) for name, folder in inputs.items()},

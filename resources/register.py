@@ -1,13 +1,14 @@
 """The release register of a home, as assets see it, and re-auditing what stands in it."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import dagster as dg
+import polars as pl
 
 from resources.artefacts import CONTENT, ArtefactError, read_artefact
 from resources.cohorts import CohortRegistry
@@ -17,12 +18,16 @@ from resources.private import fingerprint_key
 from synth_platform.audit.report import audit
 from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError
 from synth_platform.normalize.reference import PublicReference
-from synth_platform.normalize.rows import EncodedRows
+from synth_platform.normalize.replicates import SEED, native_table
+from synth_platform.normalize.rows import EncodedRows, content_digest
 from synth_platform.privacy.fingerprint import FingerprintKeyError
 from synth_platform.privacy.ledger import Ledger, LedgerError
+from synth_platform.privacy.private_errors import PrivateComputationError
 from synth_platform.release.findings import HinderedError, Hindrance, RecallReason
-from synth_platform.release.reaudit import package_checksum, reaudit
+from synth_platform.release.reaudit import reaudit
+from synth_platform.release.rederive import same_constants, stage_of_files
 from synth_platform.release.register import Release, ReleaseRegister
+from synth_platform.sources.tables import SourceError
 
 
 def home_register(home: SynthHome, url: str | None = None) -> ReleaseRegister:
@@ -65,12 +70,12 @@ class Round:
 
 
 def reaudit_home(home: HomeResource, register: ReleaseRegister, registry: CohortRegistry, ledger_url: str) -> Round:
-    """Enter packages that no register knows, and look at every published release again."""
-    place, held = home.paths, HomeHoldings(home, registry, ledger_url)
+    """Look at every published release again, and name what is in the released zone without being one."""
+    place, held, known = home.paths, HomeHoldings(home, registry, ledger_url), register.releases()
     hindered: dict[str, tuple[Hindrance, ...]] = dict.fromkeys(
-        _register_packages(place.released, register), ("PACKAGE_UNREADABLE",)
+        _unregistered(place.released, {*known, place.statuses.name}), ("UNREGISTERED",)
     )
-    published = {name: release for name, release in register.releases().items() if release.status == "PUBLISHED"}
+    published = {name: release for name, release in known.items() if release.status == "PUBLISHED"}
     for name, release in published.items():
         if codes := reaudit(release, place.released / name, register, held).hindrances:
             hindered[name] = codes
@@ -87,20 +92,10 @@ def reaudit_home(home: HomeResource, register: ReleaseRegister, registry: Cohort
     )
 
 
-def _register_packages(released: Path, register: ReleaseRegister) -> Iterator[str]:
-    """Enter every package without an entry; names of those whose decision cannot be read are given back."""
-    known = register.releases()
-    for package in sorted(released.iterdir()):
-        if not package.is_dir() or package.name.startswith(".") or package.name in known:
-            continue
-        try:
-            decision = json.loads((package / "decision.json").read_bytes())
-            names = {name: str(decision[name]) for name in ("cohort", "generator", "plan")}
-            checksum = package_checksum(package)
-        except (OSError, ValueError, KeyError, TypeError):
-            yield package.name
-        else:
-            register.record(name=package.name, checksum=checksum, **names)
+def _unregistered(released: Path, known: Collection[str]) -> list[str]:
+    """What lies in the released zone and is not `known`; drafts, whose names begin with a dot, are not counted."""
+    names = sorted(path.name for path in released.iterdir())
+    return [name for name in names if not name.startswith(".") and name not in known]
 
 
 @dataclass(frozen=True)
@@ -124,16 +119,22 @@ class HomeHoldings:
         """`<generator>/decision` of the plan."""
         return cast(Mapping[str, Any], self._stored([release.generator, "decision"], release.cohort, release.plan))
 
-    def audited(self, release: Release) -> bool | None:
-        """Whether the audit, run again, confirms the stored evidence of the plan; None without evidence.
+    def table(self, release: Release) -> pl.DataFrame:
+        """The first table of `<generator>/synthetic`."""
+        tables = cast(pl.DataFrame, self._stored([release.generator, "synthetic"], release.cohort, release.plan))
+        return native_table(tables, tables[SEED][0])
 
-        Raises HinderedError AUDIT_DISAGREES where its stored report confirmed the same evidence: then it is the audit
-        that has changed, which is for a person to look at and recalls nothing.
+    def audited(self, release: Release) -> bool:
+        """Whether the audit, run again, confirms the stored evidence of the plan.
+
+        Raises HinderedError NOT_AUDITED without evidence, which is no way around the audit, and AUDIT_DISAGREES where
+        its stored report confirmed the same evidence: then it is the audit that has changed, which is for a person to
+        look at and recalls nothing.
         """
         scope = {"cohort": release.cohort, "plan": release.plan}
         evidence, before = (self._document(["audit", name], *scope.values()) for name in ("evidence", "report"))
         if evidence is None:
-            return None
+            raise HinderedError("NOT_AUDITED")
         report = audit(evidence["evidence"], evidence["conformance"], expected=scope).as_dict()
         if report["status"] != "PASS" and before is not None:
             same = {name: before[name] == report[name] for name in ("status", "evidence_sha256")}
@@ -142,11 +143,26 @@ class HomeHoldings:
         return bool(report["status"] == "PASS")
 
     def rows(self, release: Release) -> tuple[PublicReference, EncodedRows]:
-        """`public/reference` and `normalized/batch_corrected` of the cohort."""
-        reference = self._stored(["public", "reference"], release.cohort)
-        return cast(PublicReference, reference), cast(
-            EncodedRows, self._stored(["normalized", "batch_corrected"], release.cohort)
-        )
+        """`public/reference` and `normalized/attacked` of the cohort, as its files give them now.
+
+        Raises HinderedError ROWS_REPLACED where they do not, or where the ledger charged the release for other rows.
+        """
+        reference = cast(PublicReference, self._stored(["public", "reference"], release.cohort))
+        attacked = cast(EncodedRows, self._stored(["normalized", "attacked"], release.cohort))
+        with _hindered("SOURCES_UNREADABLE"):
+            stage = stage_of_files(self.spec(release), self.registry.folder(release.cohort))
+        with _hindered("LEDGER_UNREADABLE"):
+            package = self.home.paths.released / release.name
+            paid = [entry["entry_id"] for entry in json.loads((package / "ledger.json").read_bytes())["entries"]]
+            charged = {entry.input_fingerprint for entry in self.ledger(release).entries(ids=paid)}
+            members = fingerprint_key(self.home).name(content_digest(stage.rows.where_split("train")))
+        if not (
+            same_constants(reference, stage.reference)
+            and content_digest(attacked) == content_digest(stage.attacked)
+            and charged == {members}
+        ):
+            raise HinderedError("ROWS_REPLACED")
+        return reference, attacked
 
     def _document(self, key: Sequence[str], *partition: str) -> Mapping[str, Any] | None:
         """A stored document, None where there never was one."""
@@ -159,9 +175,20 @@ class HomeHoldings:
             return read_artefact(self.home.paths.artefact(dg.AssetKey(key), *partition), fingerprint_key(self.home))
 
 
+_UNREADABLE = (
+    ArtefactError,
+    CohortSpecError,
+    FingerprintKeyError,
+    LedgerError,
+    OSError,
+    PrivateComputationError,
+    SourceError,
+)
+
+
 @contextmanager
 def _hindered(code: Hindrance) -> Iterator[None]:
     try:
         yield
-    except (CohortSpecError, ArtefactError, FingerprintKeyError, LedgerError, OSError) as error:
+    except _UNREADABLE as error:
         raise HinderedError(code) from error

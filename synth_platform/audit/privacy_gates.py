@@ -101,9 +101,15 @@ def audit_membership(found: Findings, name: str, document: Document, registered:
 def audit_attack(
     found: Findings, name: str, claimed: Document, members: Sequence[float], others: Sequence[float], *, attacks: int
 ) -> None:
-    """The five figures of one attack from its scores."""
+    """The five figures of one attack from its scores.
+
+    The margin has at least the null deviation of a rank sum over its number of pairs: where scores tie, or no pair is
+    in the wrong order, the placement values do not vary, and that proves nothing.
+    """
     area, error = auroc(members, others), delong_error(members, others)
-    margin = normal_quantile(1 - 0.05 / attacks) * error
+    m, n = len(members), len(others)
+    least = math.sqrt(m * n * (m + n + 1) / 12) / (m * n)
+    margin = normal_quantile(1 - 0.05 / attacks) * max(error, least)
     found.close(f"{name}/auroc", "auroc", number(claimed, "auroc"), area)
     found.close(f"{name}/standard_error", "delong", number(claimed, "standard_error"), error)
     found.close(f"{name}/upper", "delong", number(claimed, "upper"), float(area) + margin)

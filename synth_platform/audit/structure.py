@@ -13,7 +13,7 @@ from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS
 
 FORMAT = "synth-evidence-1"
 BODY = "body_sha256"
-INPUTS = ("normalized/batch_corrected", "public/reference")
+INPUTS = ("normalized/attacked", "normalized/batch_corrected", "public/reference")
 DOCUMENTS = ("utility_gate", "closest_record_gate", "membership_gate", "inference_gate", "decision")
 
 _TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:,+|/#@=-]{0,199}")

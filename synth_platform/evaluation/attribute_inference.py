@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from synth_platform.evaluation.distances import require_measurable
 from synth_platform.normalize.clinical import column_names
 from synth_platform.normalize.encoder import Encoder, covariates
-from synth_platform.normalize.rows import EncodedRows, FloatArray
-
-BoolArray = NDArray[np.bool_]
+from synth_platform.normalize.rows import BoolArray, EncodedRows, FloatArray
 
 OMICS_SECRETS = 8
 # A quarter of a public standard deviation: less than one step of any code or indicator, so those must be met exactly.
@@ -57,10 +55,11 @@ def right_guesses(rows: EncodedRows, synthetic: EncodedRows, secrets: Sequence[S
     A guess is right within a quarter of a public standard deviation in every column of the secret; of equally near
     synthetic rows the first one guesses.
 
-    Raises ValueError without synthetic rows, or for rows that are not finite.
+    Raises ValueError without synthetic rows, or for rows that are not finite or beyond 1e145.
     """
-    if len(synthetic) == 0 or not (np.isfinite(rows.x).all() and np.isfinite(synthetic.x).all()):
-        raise ValueError("attribute inference needs synthetic rows, and finite ones: encode missing cells first")
+    if len(synthetic) == 0:
+        raise ValueError("attribute inference needs synthetic rows")
+    require_measurable(rows.x, synthetic.x)
     truth, guesses = _attributes(rows), _attributes(synthetic)
     right = np.empty((len(rows), len(secrets)), np.bool_)
     step = max(1, _BLOCK_CELLS // len(synthetic))

@@ -32,9 +32,7 @@ def nearest_distances(queries: FloatArray, points: FloatArray, k: int = 1) -> Fl
     """
     if len(points) < k:
         raise ValueError(f"{len(points)} rows cannot give {k} nearest neighbours")
-    largest = max(_largest(queries), _largest(points))
-    if not largest <= _LARGEST:
-        raise ValueError("distances need finite rows (1e145 at most): encode missing cells first")
+    largest = require_measurable(queries, points)
     scale = 2.0 ** -max(0, int(np.frexp(largest)[1]))
     kept = min(k + _SPARE, len(points))
     result = np.empty((len(queries), k))
@@ -45,6 +43,14 @@ def nearest_distances(queries: FloatArray, points: FloatArray, k: int = 1) -> Fl
             settled = [_settle(rows, queries[rows], points, bounds, result) for rows in bounds.blocks(unsettled)]
             unsettled = unsettled[~np.concatenate(settled)]
     return np.round(result, 6)
+
+
+def require_measurable(*sets: FloatArray) -> float:
+    """The largest absolute value of all rows. Raises ValueError where it is not finite or beyond 1e145."""
+    largest = [_largest(rows) for rows in sets]
+    if not all(value <= _LARGEST for value in largest):  # no number is not beyond anything either
+        raise ValueError("distances need finite rows (1e145 at most): encode missing cells first")
+    return max(largest)
 
 
 class _Bounds:

@@ -1,7 +1,8 @@
 """Evidence that may be looked at again and again: e-values of membership attacks, their sum over looks, and e-BH.
 
 An e-value is a statistic E >= 0 with E[E] <= 1 under its null. The null of one release: *the table does not depend on
-which of the rows were members*, so that, given the table, members and non-members are exchangeable.
+which of the rows were members*, so that, given the table and under a random split, members and non-members are
+exchangeable. Rows must be made without knowing the split as well: `normalize.real_arm.correct_attacked` does.
 
 **One look.** A score of every row (larger = more like a member), drawn without knowledge of membership, gives the
 Mann-Whitney count U of member/non-member pairs in the right order. For any t fixed beforehand

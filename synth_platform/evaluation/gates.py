@@ -24,16 +24,18 @@ from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.replicates import encode_replicates
 from synth_platform.normalize.rows import EncodedRows
 
-Judge = Callable[[CohortSpec, PublicReference, EncodedRows, pl.DataFrame], Mapping[str, Any]]
+Judge = Callable[[CohortSpec, PublicReference, EncodedRows, EncodedRows, pl.DataFrame], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class Gate:
     """A gate as an asset sees it.
 
-    judge(spec, reference, real arm, synthetic tables) -> {"status", "summary", "evidence", "registration"}: JSON
-    values; the last is the digest of the registration it was judged under. passing: the statuses that do not stand in
-    the way of a release. explain(verdict document) -> what stands in the way, in words.
+    judge(spec, reference, real arm, attacked rows, synthetic tables) -> {"status", "summary", "evidence",
+    "registration"}: JSON values; the last is the digest of the registration it was judged under. Both are all private
+    rows: utility and closest records are judged on the real arm, attacks on `normalize.real_arm.correct_attacked`.
+    passing: the statuses that do not stand in the way of a release. explain(verdict document) -> what stands in the
+    way, in words.
     """
 
     name: str
@@ -55,7 +57,7 @@ def _document(
 
 
 def _utility(
-    spec: CohortSpec, reference: PublicReference, real: EncodedRows, tables: pl.DataFrame
+    spec: CohortSpec, reference: PublicReference, real: EncodedRows, _: EncodedRows, tables: pl.DataFrame
 ) -> Mapping[str, Any]:
     verdict = utility_gate(
         train=real.where_split("train"),
@@ -70,7 +72,7 @@ def _utility(
 
 
 def _closest_record(
-    spec: CohortSpec, reference: PublicReference, real: EncodedRows, tables: pl.DataFrame
+    spec: CohortSpec, reference: PublicReference, real: EncodedRows, _: EncodedRows, tables: pl.DataFrame
 ) -> Mapping[str, Any]:
     verdict = closest_record_gate(
         real.where_split("train"),
@@ -82,11 +84,11 @@ def _closest_record(
 
 
 def _membership(
-    spec: CohortSpec, reference: PublicReference, real: EncodedRows, tables: pl.DataFrame
+    spec: CohortSpec, reference: PublicReference, _: EncodedRows, attacked: EncodedRows, tables: pl.DataFrame
 ) -> Mapping[str, Any]:
     verdict = membership_gate(
-        real.where_split("train"),
-        real.where_split("holdout", "test"),
+        attacked.where_split("train"),
+        attacked.where_split("holdout", "test"),
         encode_replicates(tables, spec, reference.encoder)[0],
         reference.rows,
         spec.gates,
@@ -95,11 +97,11 @@ def _membership(
 
 
 def _inference(
-    spec: CohortSpec, reference: PublicReference, real: EncodedRows, tables: pl.DataFrame
+    spec: CohortSpec, reference: PublicReference, _: EncodedRows, attacked: EncodedRows, tables: pl.DataFrame
 ) -> Mapping[str, Any]:
     verdict = inference_risk(
-        real.where_split("train"),
-        real.where_split("holdout", "test"),
+        attacked.where_split("train"),
+        attacked.where_split("holdout", "test"),
         encode_replicates(tables, spec, reference.encoder)[0],
         registered_secrets(reference.encoder),
     )

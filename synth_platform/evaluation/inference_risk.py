@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from synth_platform.evaluation.attribute_inference import BoolArray, Secret, right_guesses
+from synth_platform.evaluation.attribute_inference import Secret, right_guesses
 from synth_platform.evaluation.evidence import Evidence, rounded
 from synth_platform.evaluation.rate_difference import RateDifference, RateStatus, compare_rates
 from synth_platform.evaluation.singling_out import singled_out
-from synth_platform.normalize.rows import EncodedRows
+from synth_platform.normalize.rows import BoolArray, EncodedRows
 
 # Five points of success, as the membership limit of .55 allows five points above chance.
 MARGIN = 0.05
@@ -63,7 +63,7 @@ def inference_risk(
     The larger side is thinned by a public seed. An error of 5 % is shared by three claims, the mean over secrets,
     singling out, and the single secrets, which share theirs again (Bonferroni).
 
-    Raises ValueError with an empty side, no synthetic row, or rows that are not finite.
+    Raises ValueError with an empty side, no synthetic row, or rows that are not finite or beyond 1e145.
     """
     n = min(len(train), len(control))
     train, control = (rows if len(rows) == n else _thinned(rows, n) for rows in (train, control))

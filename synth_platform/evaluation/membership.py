@@ -28,8 +28,9 @@ _MATCH_SEED = 8_135
 class AttackVerdict:
     """One attack: AUROC between its Bonferroni bounds, DeLong standard error, TPR where FPR is at most 1 %.
 
-    lower, upper: each one-sided at 5 % over the number of attacks. finding: where they lie by the limit; UNDECIDED is
-    an interval too wide to tell with these rows, whatever the point estimate suggests.
+    lower, upper: each one-sided at 5 % over the number of attacks, with at least the null error of an AUROC: where
+    scores tie or the sides are apart DeLong's is 0, which is no certainty. finding: where they lie by the limit;
+    UNDECIDED is an interval too wide to tell with these rows, whatever the point estimate suggests.
     """
 
     auroc: float
@@ -80,15 +81,24 @@ def confirmation_power(limit: float, members: int, nonmembers: int, attacks: int
     n non-members, z the Bonferroni quantile. All together: 1 - A (1 - that), or 0, as nothing is assumed of their
     dependence.
     """
-    error = math.sqrt((members + nonmembers + 1) / (12 * members * nonmembers))
+    error = null_error(members, nonmembers)
     each = normal_probability((limit - 0.5) / error - normal_quantile(1 - FAMILY_ERROR / attacks))
     return max(0.0, 1 - attacks * (1 - each))
 
 
+def null_error(members: int, nonmembers: int) -> float:
+    """Standard error sqrt((m + n + 1) / (12 m n)) of an AUROC under the null, without ties (Mann & Whitney 1947)."""
+    return math.sqrt((members + nonmembers + 1) / (12 * members * nonmembers))
+
+
 def judge_attack(members: FloatArray, nonmembers: FloatArray, options: GateOptions) -> AttackVerdict:
-    """One attack by the scores it gives members [m] and non-members [n]."""
+    """One attack by the scores it gives members [m] and non-members [n].
+
+    The bounds take DeLong's standard error, or the null error where that is smaller.
+    """
     auroc, error = delong(members, nonmembers)
-    margin = normal_quantile(1 - FAMILY_ERROR / len(options.attacks)) * error
+    floor = null_error(len(members), len(nonmembers))
+    margin = normal_quantile(1 - FAMILY_ERROR / len(options.attacks)) * max(error, floor)
     lower, upper = round(auroc - margin, 6), round(auroc + margin, 6)
     limit = six(options.membership_limit)
     return AttackVerdict(

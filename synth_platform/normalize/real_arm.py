@@ -1,4 +1,4 @@
-"""The real arm: private rows as gates and controls compare them, batch-corrected and no longer measurable."""
+"""Private rows after batch correction, no longer measurable: the real arm, and the rows that attacks score."""
 
 from __future__ import annotations
 
@@ -23,3 +23,14 @@ def correct_real_arm(
         minimum_batch=spec.reference.minimum_batch,
     )
     return correction, correction.apply(rows)
+
+
+def correct_attacked(rows: EncodedRows, reference: PublicReference, spec: CohortSpec) -> EncodedRows:
+    """All private rows, corrected by one fit on all of them: the rows that attacks score (8-1 §3.4).
+
+    The real arm will not do: a correction fitted on training rows fits those rows better than others, and by that alone
+    they are nearer to whatever lies in the middle. This map is symmetric in the rows and blind to their split, so under
+    a random split, and a table that does not depend on it, members and non-members are exchangeable.
+    """
+    columns = reference.encoder.omics_columns
+    return fit_batch(rows, columns=columns, minimum_batch=spec.reference.minimum_batch).apply(rows)

@@ -55,6 +55,7 @@ def write_evidence(
     plan_key: str,
     reference: PublicReference,
     real: EncodedRows,
+    attacked: EncodedRows,
     judged: Mapping[GeneratorCode, Judged],
     cohort_documents: Mapping[str, Document],
     fingerprints: Mapping[str, str],
@@ -63,16 +64,16 @@ def write_evidence(
 ) -> dict[str, Any]:
     """The sealed evidence of one cohort and plan.
 
-    real: the batch-corrected rows that the gates judge against. cohort_documents: documents of the cohort alone, by
-    asset. fingerprints: keyed names of the stored inputs, by asset. Every gate is run once more on the stored tables:
-    seconds a generator for thousands of rows. Raises PrivateComputationError where a gate fails.
+    real, attacked: the batch-corrected rows that the gates judge against. cohort_documents: documents of the cohort
+    alone, by asset. fingerprints: keyed names of the stored inputs, by asset. Every gate is run once more on the
+    stored tables: seconds a generator for thousands of rows. Raises PrivateComputationError where a gate fails.
     """
     locked = {f"{code}/{name}": _sha256(d) for code, g in judged.items() for name, d in g.documents.items()}
     locked |= {name: _sha256(document) for name, document in cohort_documents.items()}
     reruns = {
         f"{code}/{gate}": digest
         for code, g in judged.items()
-        for gate, digest in _judged_again(spec, reference, real, g).items()
+        for gate, digest in _judged_again(spec, reference, real, attacked, g).items()
     }
     return sealed(
         {
@@ -104,12 +105,14 @@ def _sha256(document: Document) -> str:
     return sha256_hex(canonical_json(document))
 
 
-def _judged_again(spec: CohortSpec, reference: PublicReference, real: EncodedRows, generator: Judged) -> dict[str, str]:
+def _judged_again(
+    spec: CohortSpec, reference: PublicReference, real: EncodedRows, attacked: EncodedRows, generator: Judged
+) -> dict[str, str]:
     digests = {}
     for gate in (*GATES, INFERENCE_GATE):
         if gate.name in generator.documents:
             with quiet_errors(gate.name):
-                digests[gate.name] = _sha256(gate.judge(spec, reference, real, generator.tables))
+                digests[gate.name] = _sha256(gate.judge(spec, reference, real, attacked, generator.tables))
     return digests
 
 

@@ -47,11 +47,14 @@ class Holdings(Protocol):
     def decision(self, release: Release) -> Document:
         """The standing decision on the release's cohort, generator and plan."""
 
-    def audited(self, release: Release) -> bool | None:
-        """Whether the independent audit confirms the stored evidence of the release; None where there is none."""
+    def table(self, release: Release) -> pl.DataFrame:
+        """The stored synthetic table of the first sampling seed, wide, in native units."""
+
+    def audited(self, release: Release) -> bool:
+        """Whether the independent audit confirms the stored evidence of the release."""
 
     def rows(self, release: Release) -> tuple[PublicReference, EncodedRows]:
-        """The public reference and the real arm."""
+        """The public reference and the private rows as attacks score them."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ def reaudit(release: Release, package: Path, register: ReleaseRegister, held: Ho
     look = register.start_look(release.name)
     findings: list[Finding] = []
     hindrances: list[Hindrance] = []
-    for examine in (_package, _ledger, _agreement, _decision, _audit):
+    for examine in (_package, _ledger, _agreement, _decision, _table, _audit):
         try:
             findings += examine(release, package, held)
         except HinderedError as hindered:
@@ -143,28 +146,39 @@ def _decision(release: Release, package: Path, held: Holdings) -> Iterator[Findi
         yield "DECISION" if decision["decision"] == "BLOCKED" else "SUPERSEDED"
 
 
+def _table(release: Release, package: Path, held: Holdings) -> Iterator[Finding]:
+    """The stored table may differ only where its plan was run again since, under other rules or on other statistics."""
+    left, stored = pl.read_parquet(package / "table.parquet"), held.table(release)
+    if left.schema == stored.schema and left.equals(stored):
+        return
+    published, standing = _document(package, "decision.json"), held.decision(release)
+    if not (
+        published["registration"] == standing["registration"] == held.spec(release).registration
+        and published["ledger"]["entries"] == standing["ledger"]["entries"]
+    ):
+        raise HinderedError("TABLE_REPLACED")
+    yield "TABLE"
+
+
 def _audit(release: Release, _: Path, held: Holdings) -> Iterator[Finding]:
-    audited = held.audited(release)
-    if audited is None:
-        yield "NOT_AUDITED"
-    elif not audited:
+    if not held.audited(release):
         yield "AUDIT"
 
 
 def _attack(release: Release, package: Path, held: Holdings, seed: int) -> Mapping[AttackCode, float]:
-    """log e-values of the look. The limit is the one in the package: loosening cohort.yaml later changes nothing."""
-    spec, (reference, real) = held.spec(release), held.rows(release)
+    """log e-values of the look, on the terms the release was published under: cohort.yaml of today changes nothing."""
+    spec, (reference, attacked) = held.spec(release), held.rows(release)
     try:
         with quiet_errors("the attacks of the re-audit"):
             table = reference.encoder.encode(from_wide(pl.read_parquet(package / "table.parquet"), spec))
             return look_log_e(
-                real.where_split("train").x,
-                real.where_split("holdout", "test").x,
+                attacked.where_split("train").x,
+                attacked.where_split("holdout", "test").x,
                 table.x,
                 reference.rows.x,
-                attacks=spec.gates.attacks,
-                neighbours=spec.gates.neighbours,
-                limit=_document(package, "decision.json")["limits"]["membership_limit"],
+                attacks=release.terms.attacks,
+                neighbours=release.terms.neighbours,
+                limit=release.terms.membership_limit,
                 seed=seed,
             )
     except PrivateComputationError as error:

@@ -59,6 +59,7 @@ def require_rederived(
     state: GeneratorState,
     verdicts: Mapping[str, Document],
     real: EncodedRows,
+    attacked: EncodedRows,
     ledger: Ledger,
     store: StatisticStore,
     key: FingerprintKey,
@@ -67,14 +68,15 @@ def require_rederived(
 
     folder: the cohort's folder. tables: the stored tables of all sampling seeds. verdicts: stored
     documents by name; the mechanism audit among them draws fresh noise and is looked at by its check instead.
-    real: the stored real arm the gates judged against. key: the home's, under which the ledger names private rows.
+    real, attacked: the stored rows the gates judged by. key: the home's, under which the ledger names private rows.
     Raises NotRederivedError, SourceError where the cohort's files cannot be read any more.
     """
     stage = _stage_of_files(spec, folder)
     if not _same_constants(reference, stage.reference):
         raise NotRederivedError("public/reference does not follow from the public rows of the cohort's files")
-    if content_digest(real) != content_digest(stage.real):
-        raise NotRederivedError("normalized/batch_corrected does not follow from the rows of the cohort's files")
+    for name, stored, derived in (("batch_corrected", real, stage.real), ("attacked", attacked, stage.attacked)):
+        if content_digest(stored) != content_digest(derived):
+            raise NotRederivedError(f"normalized/{name} does not follow from the rows of the cohort's files")
     releases = _paid_releases(spec, state, ledger, store, key.name(content_digest(stage.rows.where_split("train"))))
     try:
         fitted = make_generator(code, reference, spec, spec.plan(plan_key)).fit(releases)
@@ -89,7 +91,7 @@ def require_rederived(
     if not drawn.equals(tables):
         raise _differs(f"{code}/synthetic")
     judges: dict[str, Callable[[], Document]] = {
-        gate.name: partial(gate.judge, spec, reference, real, drawn) for gate in (*GATES, INFERENCE_GATE)
+        gate.name: partial(gate.judge, spec, reference, real, attacked, drawn) for gate in (*GATES, INFERENCE_GATE)
     }
     judges |= _designs(spec, code, spec.plan(plan_key), stage)
     for name, judge in judges.items():

@@ -184,7 +184,10 @@ def _utility(stage: Stage, trial: UtilityTrial | None, judged: Sequence[Judged],
 
 
 def _membership(stage: Stage) -> dict[str, Any]:
-    """By the null law: given the table, scores of members and non-members are exchangeable where nothing leaked."""
+    """By the null law: given a table that nothing leaked into, scores of members and non-members are exchangeable.
+
+    That takes a random split, and rows whose correction does not know it, as attacks score them.
+    """
     gates = stage.spec.gates
     rows = min(len(stage.real.where_split("train")), len(stage.real.where_split("holdout", "test")))
     power = confirmation_power(gates.membership_limit, rows, rows, len(gates.attacks))

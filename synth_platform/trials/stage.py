@@ -7,6 +7,7 @@ seeded source, so a trial can be repeated and resumed, and nothing they make can
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from synth_platform.contract.cohort_spec import CohortSpec, GeneratorCode, Plan
 from synth_platform.contract.tables import CohortTables, from_wide, split_public
@@ -14,7 +15,7 @@ from synth_platform.generators.build import make_generator
 from synth_platform.generators.protocol import Ask, GeneratorState
 from synth_platform.generators.registry import sample
 from synth_platform.normalize.batch import BatchCorrection
-from synth_platform.normalize.real_arm import correct_real_arm
+from synth_platform.normalize.real_arm import correct_attacked, correct_real_arm
 from synth_platform.normalize.reference import PublicReference, build_reference
 from synth_platform.normalize.rows import EncodedRows
 from synth_platform.privacy.mechanisms import gaussian_sum
@@ -29,7 +30,7 @@ class Stage:
     """A cohort on which generators can be tried.
 
     rows: all private rows in model space, as generators see them. real: the same rows after batch correction, in the
-    same order, as gates see them. correction: that batch correction.
+    same order, as the gates of utility and closest records see them. correction: that batch correction.
     """
 
     spec: CohortSpec
@@ -37,6 +38,11 @@ class Stage:
     rows: EncodedRows
     real: EncodedRows
     correction: BatchCorrection
+
+    @cached_property
+    def attacked(self) -> EncodedRows:
+        """The same rows in the same order as attacks score them: corrected by one fit on all of them."""
+        return correct_attacked(self.rows, self.reference, self.spec)
 
 
 def make_stage(spec: CohortSpec, tables: CohortTables) -> Stage:

@@ -11,7 +11,7 @@ SECRET = "94.8461537"
 COHORT = (
     "cohort/rejections cohort/features public/rows cohort/manifest cohort/expression cohort/methylation cohort/clinical"
 )
-REAL_ARM = "normalized/batch_correction normalized/batch_corrected"
+REAL_ARM = "normalized/batch_correction normalized/batch_corrected normalized/attacked"
 
 
 def fails(*_: Any, **__: Any) -> NoReturn:

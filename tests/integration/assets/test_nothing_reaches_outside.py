@@ -24,7 +24,7 @@ from synth_platform.sources.virtual import draw_cohort
 SHARED = (
     "cohort/rejections", "cohort/features", "cohort/manifest", "cohort/expression", "cohort/methylation",
     "cohort/clinical", "public/rows", "public/reference", "normalized/matrix", "normalized/batch_correction",
-    "normalized/batch_corrected",
+    "normalized/batch_corrected", "normalized/attacked",
 )  # fmt: skip
 MEASURED = [f"{code}/{name}" for code in ("G0", "G0A") for name in ("checkpoint", "synthetic")]
 COUNTS = {"train": 137, "holdout": 67, "test": 91}

@@ -16,6 +16,7 @@ from typing import Any
 
 import dagster as dg
 import numpy as np
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -23,11 +24,14 @@ from assets.reaudit import reaudit_job
 from checks.recalls import looked_at_check
 from resources import register as register_module
 from resources.home import HomeResource
-from resources.register import Round, home_register, reaudit_home
+from resources.register import HomeHoldings, Round, home_register, reaudit_home
 from synth_platform.audit import report as audit_module
 from synth_platform.cli.main import app
-from synth_platform.normalize.replicates import encode_replicates
-from synth_platform.release.register import Release, ReleaseRegister
+from synth_platform.normalize.replicates import encode_replicates, native_table
+from synth_platform.release.reaudit import package_checksum
+from synth_platform.release.register import Release, ReleaseRegister, Terms
+from synth_platform.release.register_schema import RegisterError
+from synth_platform.trials.stage import Stage
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 PACKAGE = "tiny-G0A-eps8"
@@ -89,6 +93,38 @@ def package(platform: Any) -> Path:
     return Path(platform.home.released / PACKAGE)
 
 
+def forge(platform: Any) -> Path:
+    """A copy of the package in which training rows stand for eight synthetic ones, with checksums to match."""
+    forged = package(platform).with_name("tiny-G0A-eps8-final")
+    shutil.copytree(package(platform), forged)
+    table = pl.read_parquet(forged / "table.parquet")
+    copies = native_table(platform.read("S_COPY/synthetic", plan=None), platform.spec().synthetic.seeds[0])
+    rows = copies.select(table.columns).head(8).cast(dict(table.schema))
+    pl.concat([table.head(table.height - 8), rows]).write_parquet(forged / "table.parquet")
+    list_checksums(forged)
+    return forged
+
+
+def enter(platform: Any, folder: Path) -> None:
+    """What the release asset does, by hand."""
+    gates = platform.spec().gates
+    register(platform).record(
+        name=folder.name,
+        cohort="tiny",
+        generator="G0A",
+        plan="eps8",
+        checksum=package_checksum(folder),
+        table=hashlib.sha256((folder / "table.parquet").read_bytes()).hexdigest(),
+        terms=Terms(gates.attacks, gates.neighbours, gates.membership_limit),
+    )
+
+
+def list_checksums(folder: Path) -> None:
+    files = sorted(file for file in folder.iterdir() if file.name != "SHA256SUMS")
+    lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files]
+    (folder / "SHA256SUMS").write_text("".join(lines), "utf-8")
+
+
 def alter_table(platform: Any) -> None:
     file = package(platform) / "table.csv"
     file.write_bytes(file.read_bytes()[:-1] + b"9")
@@ -97,9 +133,7 @@ def alter_table(platform: Any) -> None:
 def forge_checksums(platform: Any) -> None:
     """Another README with checksums to match: whole in itself, but not what was published."""
     (package(platform) / "README.md").write_text("another one", "utf-8")
-    files = sorted(file for file in package(platform).iterdir() if file.name != "SHA256SUMS")
-    lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files]
-    (package(platform) / "SHA256SUMS").write_text("".join(lines), "utf-8")
+    list_checksums(package(platform))
 
 
 def tamper(platform: Any, statement: str) -> None:
@@ -162,13 +196,64 @@ def test_a_fault_recalls_at_once(platform: Any, harm: Callable[[Any], object], c
     assert released(platform).looks == 2
 
 
-def test_a_package_that_no_register_knows_is_entered(platform: Any) -> None:
-    """Claim: a home from before the register, or one whose register was lost, loses no release from sight."""
-    before = released(platform)
+def test_a_package_that_nobody_released_is_named(platform: Any) -> None:
+    """Claim: a forged package, whole in itself and as eligible as the one it copies, becomes no release by lying in
+    the released zone: every re-audit names it, the check fails, and it can be taken out."""
+    forged = forge(platform)
+    assert look(platform).hindered == {forged.name: ("UNREGISTERED",)}
+    failed = checks(job(platform))["register: looked_at"]
+    assert (failed.passed, "nobody released this here" in str(failed.description)) == (False, True)
+    assert statuses(platform) == {PACKAGE: "PUBLISHED"}
+    shutil.rmtree(forged)
+    assert look(platform).hindered == {}
+
+
+def test_a_table_that_was_not_judged_is_recalled(platform: Any) -> None:
+    """Claim: even a release that the register knows is held to the stored synthetic table, value by value."""
+    forged = forge(platform)
+    enter(platform, forged)
+    assert look(platform).recalled == {forged.name: ("TABLE",)}
+    assert statuses(platform) == {PACKAGE: "PUBLISHED", forged.name: "RECALLED"}
+
+
+def test_a_plan_that_was_run_again_otherwise_is_no_forgery(platform: Any) -> None:
+    """Claim: another stored table under another registration leaves the look open, and a person decides."""
+    platform.edit(lambda document: document["synthetic"].update(rows=platform.spec().synthetic.rows + 1))
+    table = platform.read("G0A/synthetic")
+    platform.overwrite("G0A/synthetic", table.filter(table["sampling_seed"] != table["sampling_seed"][0]))
+    assert look(platform).hindered == {PACKAGE: ("TABLE_REPLACED",)}
+
+
+@pytest.mark.parametrize("recalled", [False, True], ids=["published", "recalled"])
+def test_a_lost_register_is_refused(platform: Any, recalled: bool) -> None:
+    """Claim: a register that is gone takes neither a release nor a recall with it: the re-audit fails by name and the
+    public file stays as it is."""
+    if recalled:
+        change_tag(platform)
+        look(platform)
+    before = statuses(platform)
     for file in (platform.home.root / "restricted").glob("register.sqlite*"):
         file.unlink()
+    for _ in range(2):
+        with pytest.raises(RegisterError, match=rf"register\.json lists {PACKAGE} .*restore"):
+            look(platform)
+    done = synth(platform, "releases")
+    assert (done.exit_code, "Traceback" in done.output, f"lists {PACKAGE}" in done.output) == (2, False, True)
+    assert statuses(platform) == before == {PACKAGE: "RECALLED" if recalled else "PUBLISHED"}
+
+
+def test_a_recalled_table_leaves_under_no_other_name(platform: Any) -> None:
+    """Claim: another spelling of the plan's epsilon is refused before anything is spent, and another key registered
+    for the same promise makes the same table, which the register refuses before it is written."""
+    rows = len(platform.rows())
+    change_tag(platform)
     look(platform)
-    assert (released(platform).checksum, released(platform).looks) == (before.checksum, 1)
+    platform.edit(lambda document: document.update(dua_tag="RELEASE_REVIEWED"))
+    plan = platform.spec().plan("eps8")
+    platform.edit(lambda d: d["plans"].update({"again": {"epsilon": plan.epsilon, "delta": plan.delta}}))
+    result = platform.run(plan="again", check=False)
+    assert f"RECALLED: this very table, as {PACKAGE}, was recalled (DUA)" in platform.failure(result)
+    assert (platform.packages(), len(platform.rows())) == ([PACKAGE], rows)
 
 
 def test_nothing_is_published_under_a_recalled_name(platform: Any) -> None:
@@ -203,6 +288,7 @@ def test_one_damaged_package_recalls_no_other(platform: Any) -> None:
     another release."""
     other = package(platform).with_name("tiny-G0A-eps9")
     shutil.copytree(package(platform), other)
+    enter(platform, other)
     look(platform)
     (other / "ledger.json").unlink()
     assert not platform.ledger.verify().ok
@@ -210,11 +296,11 @@ def test_one_damaged_package_recalls_no_other(platform: Any) -> None:
     assert statuses(platform) == {PACKAGE: "PUBLISHED", "tiny-G0A-eps9": "RECALLED"}
 
 
-def test_leaking_rows_are_recalled_by_the_attacks(platform: Any) -> None:
+def test_leaking_rows_are_recalled_by_the_attacks(platform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Claim: where the training rows are the published rows themselves, every attack tells them from the others, and
     the evidence recalls the release within two looks, with LEAKAGE."""
     real, reference = (
-        platform.read("normalized/batch_corrected", plan=None),
+        platform.read("normalized/attacked", plan=None),
         platform.read("public/reference", plan=None),
     )
     table = platform.read("G0A/synthetic")
@@ -222,7 +308,8 @@ def test_leaking_rows_are_recalled_by_the_attacks(platform: Any) -> None:
     train = np.flatnonzero(real.split == "train")
     x = real.x.copy()
     x[train] = published.x[: len(train)]
-    platform.overwrite("normalized/batch_corrected", replace(real, x=x), plan=None)
+    leaking = (reference, replace(real, x=x))
+    monkeypatch.setattr(HomeHoldings, "rows", lambda *_: leaking)
     look(platform)
     look(platform)
     assert released(platform).reasons == ("LEAKAGE",)
@@ -253,14 +340,48 @@ def test_an_audit_that_changed_its_mind_recalls_nothing(platform: Any, monkeypat
     assert look(platform).hindered == {PACKAGE: ("AUDIT_DISAGREES",)}
 
 
+def swap_members(platform: Any) -> None:
+    """Splits dealt out anew: the attacks would look for members among rows that were none."""
+    rows = platform.read("normalized/attacked", plan=None)
+    split = np.random.default_rng(0).permutation(rows.split)
+    platform.overwrite("normalized/attacked", replace(rows, split=split), plan=None)
+
+
+def test_rows_are_held_to_what_the_ledger_charged(platform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Claim: where the cohort's files and the stored rows were exchanged together, the ledger still names the members
+    it charged."""
+    true = register_module.stage_of_files
+
+    def exchanged(*place: Any) -> Stage:
+        stage = true(*place)
+        return replace(stage, rows=replace(stage.rows, split=np.random.default_rng(0).permutation(stage.rows.split)))
+
+    monkeypatch.setattr(register_module, "stage_of_files", exchanged)
+    stage = exchanged(platform.spec(), platform.registry.folder("tiny"))
+    platform.overwrite("normalized/attacked", stage.attacked, plan=None)
+    assert look(platform).hindered == {PACKAGE: ("ROWS_REPLACED",)}
+
+
+def test_a_look_follows_the_terms_of_the_publication(platform: Any) -> None:
+    """Claim: attacks struck out of cohort.yaml after the release are used all the same."""
+    platform.edit(lambda document: document["gates"].update(attacks=["A2"], neighbours=1))
+    look(platform)
+    with sqlite3.connect(platform.home.root / "restricted" / "register.sqlite") as connection:
+        [(log_e,)] = connection.execute("SELECT log_e FROM release_looks WHERE state = 'finished'").fetchall()
+    connection.close()
+    assert set(json.loads(log_e)) == set(released(platform).terms.attacks) > {"A2"}
+
+
 @pytest.mark.parametrize(
     ("harm", "code"),
     [
-        (lambda p: shutil.rmtree(p.folder("normalized/batch_corrected", plan=None)), "ARTEFACTS_UNREADABLE"),
+        (lambda p: shutil.rmtree(p.folder("normalized/attacked", plan=None)), "ARTEFACTS_UNREADABLE"),
+        (lambda p: shutil.rmtree(p.folder("audit/evidence")), "NOT_AUDITED"),
+        (swap_members, "ROWS_REPLACED"),
         (lambda p: (p.registry.folder("tiny") / "cohort.yaml").write_text("{", "utf-8"), "COHORT_UNREADABLE"),
         (lambda p: (p.home.root / "ledger.sqlite").write_bytes(b"no database" * 100), "LEDGER_UNREADABLE"),
     ],
-    ids=["rows", "cohort", "ledger"],
+    ids=["rows", "evidence", "other rows", "cohort", "ledger"],
 )
 def test_what_cannot_be_read_leaves_the_look_open(
     platform: Any, harm: Callable[[Any], object], code: str, tmp_path: Path
@@ -280,8 +401,9 @@ def test_what_cannot_be_read_leaves_the_look_open(
     assert (failed.passed, f"({code})" in str(failed.description)) == (False, True)
     for name in ("ledger.sqlite", "cohort_folder/cohort.yaml"):
         shutil.copy(kept / name, platform.home.root / name)
-    rows = platform.folder("normalized/batch_corrected", plan=None)
-    shutil.copytree(kept / rows.relative_to(platform.home.root), rows, dirs_exist_ok=True)
+    for folder in (platform.folder("normalized/attacked", plan=None), platform.folder("audit/evidence")):
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(kept / folder.relative_to(platform.home.root), folder)
     assert look(platform).hindered == {}
     assert released(platform).looks == 2
 

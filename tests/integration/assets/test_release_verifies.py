@@ -300,14 +300,14 @@ def with_private_rows(platform: Any, tables: pl.DataFrame) -> pl.DataFrame:
 def judged_again(platform: Any) -> None:
     """Gates and decision as they would read over what is stored now, were every verdict a good one."""
     spec, tables = platform.spec(), platform.read("G0A/synthetic")
-    reference, real = (
-        platform.read("public/reference", plan=None),
-        platform.read("normalized/batch_corrected", plan=None),
+    reference, real, attacked = (
+        platform.read(name, plan=None)
+        for name in ("public/reference", "normalized/batch_corrected", "normalized/attacked")
     )
     good = platform.read("G0A/decision")
     documents = {name: platform.read(f"G0A/{name}") for name in verdict_names("G0A")}
     for gate in (*GATES, INFERENCE_GATE):
-        document = json.loads(json.dumps(gate.judge(spec, reference, real, tables)))
+        document = json.loads(json.dumps(gate.judge(spec, reference, real, attacked, tables)))
         document["status"] = document["summary"]["status"] = documents[gate.name]["status"]
         # The scores would contradict the promise: the forger keeps the old ones.
         document["evidence"] = documents[gate.name]["evidence"]
@@ -392,17 +392,18 @@ def test_private_rows_in_the_public_reference_do_not_leave(platform: Any) -> Non
     assert "public/reference does not follow from the public rows of the cohort's files" in refused(platform)
 
 
-def test_a_forged_real_arm_is_refused(platform: Any) -> None:
+@pytest.mark.parametrize("stored", ["normalized/batch_corrected", "normalized/attacked"])
+def test_forged_private_rows_are_refused(platform: Any, stored: str) -> None:
     """Claim: the rows that gates compare with are those of the steward's files: with the holdout rows replaced by
-    training rows no attack would find anything."""
-    real = platform.read("normalized/batch_corrected", plan=None)
+    training rows no judge would find anything."""
+    real = platform.read(stored, plan=None)
     x = real.x.copy()
     outside = np.flatnonzero(real.split != "train")
     x[outside] = x[np.resize(np.flatnonzero(real.split == "train"), len(outside))]
-    platform.overwrite("normalized/batch_corrected", replace(real, x=x), plan=None)
+    platform.overwrite(stored, replace(real, x=x), plan=None)
     judged_again(platform)
     report_as_made(platform, *JUDGED)
-    assert "normalized/batch_corrected does not follow from the rows of the cohort's files" in refused(platform)
+    assert f"{stored} does not follow from the rows of the cohort's files" in refused(platform)
 
 
 def test_statistics_of_other_rows_are_refused(platform: Any) -> None:
@@ -421,6 +422,7 @@ def test_statistics_of_other_rows_are_refused(platform: Any) -> None:
         state=platform.read("G0A/checkpoint"),
         verdicts={name: platform.read(f"G0A/{name}") for name in verdict_names("G0A")},
         real=platform.read("normalized/batch_corrected", plan=None),
+        attacked=platform.read("normalized/attacked", plan=None),
         ledger=ledger.ledger(),
         store=ledger.store(),
     )

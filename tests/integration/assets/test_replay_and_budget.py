@@ -22,7 +22,7 @@ BUNDLED = Path(__file__).resolve().parents[3] / "cohorts"
 SHARED = (
     "cohort/rejections", "cohort/features", "cohort/manifest", "cohort/expression", "cohort/methylation",
     "cohort/clinical", "public/rows", "public/reference", "normalized/matrix", "normalized/batch_correction",
-    "normalized/batch_corrected",
+    "normalized/batch_corrected", "normalized/attacked",
 )  # fmt: skip
 
 

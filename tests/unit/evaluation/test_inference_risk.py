@@ -225,7 +225,10 @@ def test_nothing_to_judge_is_refused_without_a_value_in_the_message() -> None:
             inference_risk(train, control, good, SECRETS)
     with pytest.raises(ValueError, match="needs synthetic rows"):
         inference_risk(good, good, empty, SECRETS)
-    holed = good.x.copy()
-    holed[2, 2] = np.nan
-    with pytest.raises(ValueError, match="finite ones"):
-        inference_risk(good, good, replace(good, x=holed), SECRETS)
+    for value in (np.nan, np.inf, 1e146, -1e200):
+        holed = good.x.copy()
+        holed[2, 2] = value
+        bad = replace(good, x=holed)
+        for sides in ((good, good, bad), (bad, good, good), (good, bad, good)):
+            with pytest.raises(ValueError, match=r"finite rows .1e145 at most"):
+                inference_risk(*sides, SECRETS)

@@ -55,7 +55,8 @@ def test_figures_equal_other_libraries_and_the_bonferroni_bound() -> None:
         side = evidence["scores"][name]
         pooled = np.r_[side["members"], side["nonmembers"]]
         assert attack.auroc == pytest.approx(roc_auc_score(truth, pooled), abs=1e-6)
-        assert attack.upper == pytest.approx(attack.auroc + norm.ppf(1 - 0.05 / 3) * attack.standard_error, abs=3e-6)
+        error = max(attack.standard_error, np.sqrt((150 + 150 + 1) / (12 * 150 * 150)))
+        assert attack.upper == pytest.approx(attack.auroc + norm.ppf(1 - 0.05 / 3) * error, abs=3e-6)
         assert attack.lower == pytest.approx(2 * attack.auroc - attack.upper, abs=3e-6)
         fpr, tpr, _ = roc_curve(truth, pooled, drop_intermediate=False)
         assert attack.tpr_at_1pct_fpr == pytest.approx(tpr[fpr <= 0.01].max(), abs=1e-6)
@@ -110,6 +111,25 @@ def test_findings_follow_the_interval() -> None:
     assert judge_attack(scores + 150, scores, OPTIONS).finding == "ABOVE"
     assert judge_attack(scores - 150, scores, OPTIONS).finding == "BELOW"
     assert judge_attack(scores + 15, scores, OPTIONS).finding == "UNDECIDED"
+
+
+def test_rows_that_are_all_alike_confirm_nothing() -> None:
+    """Eight rows a side at one point: every score ties, DeLong's error is 0, and the AUROC is 1/2 whatever leaked."""
+    alike = rows(np.zeros((8, 5)))
+    table, public = rows(gaussian(60, 4)), rows(gaussian(60, 3))
+    verdict = membership_gate(alike, alike, table, public, OPTIONS)
+    assert {attack.auroc for attack in verdict.attacks.values()} == {0.5}
+    assert verdict.status == "PASS_POINT"
+    assert {attack.finding for attack in verdict.attacks.values()} == {"UNDECIDED"}
+
+
+def test_sides_that_are_apart_leave_an_error() -> None:
+    """AUROC 0 and 1: the bound lies the null error of a rank sum, sqrt(mn(m + n + 1)/12) / mn, times z away."""
+    scores = np.arange(6.0)
+    margin = norm.ppf(1 - 0.05 / 3) * np.sqrt(6 * 4 * 11 / 12) / 24
+    below, above = judge_attack(scores - 9, scores[:4], OPTIONS), judge_attack(scores + 9, scores[:4], OPTIONS)
+    assert (below.auroc, below.standard_error, above.auroc, above.standard_error) == (0, 0, 1, 0)
+    assert (below.upper, above.lower) == pytest.approx((margin, 1 - margin), abs=1e-6)
 
 
 def test_tpr_counts_only_thresholds_within_the_rate() -> None:
