@@ -27,7 +27,10 @@ from synth_platform.release.assess import assess
 from synth_platform.release.package import verify_package, write_package
 from synth_platform.release.reaudit import package_checksum
 from synth_platform.release.rederive import NotRederivedError, require_rederived
-from synth_platform.release.verdicts import MECHANISM, judged_instead, unaudited, verdict_names
+from synth_platform.release.verdicts import MECHANISM, POWER, judged_instead, unaudited, verdict_names
+
+# Of what is the cohort's alone.
+COHORT_CHECKS = (dg.AssetCheckKey(dg.AssetKey.from_user_string(POWER), SCHEMA),)
 
 
 def required_checks(code: GeneratorCode, spec: CohortSpec) -> list[dg.AssetCheckKey]:
@@ -57,7 +60,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
             "tables": dg.AssetIn(key=[code, "synthetic"]),
             "state": dg.AssetIn(key=[code, "checkpoint"]),
             "decision": dg.AssetIn(key=[code, "decision"]),
-            "power": dg.AssetIn(key=["gates", "power"]),
+            "power": dg.AssetIn(key=dg.AssetKey.from_user_string(POWER)),
             "report": dg.AssetIn(key=["audit", "report"]),
             **{name: dg.AssetIn(key=[code, name]) for name in verdict_names(code)},
             "reference": dg.AssetIn(key=["public", "reference"]),
@@ -90,12 +93,13 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
             if (home.paths.released / name).exists():
                 context.log.error(f"{name} was released under an earlier decision; withdraw it")
             return
-        checks, partition = required_checks(code, spec), context.partition_key
-        problems = stale_or_failed(context.instance, checks, partition)
-        problems += moved_on(context.instance, home, dict.fromkeys(check.asset_key for check in checks), partition)
+        problems = []
+        for checks, partition in ((required_checks(code, spec), context.partition_key), (COHORT_CHECKS, spec.name)):
+            problems += stale_or_failed(context.instance, checks, partition)
+            problems += moved_on(context.instance, home, dict.fromkeys(check.asset_key for check in checks), partition)
+        judged = {f"{code}/{n}": document for n, document in {**verdicts, "decision": decision}.items()}
         problems += [
-            f"{code}/{document}: the audit report is of another one"
-            for document in unaudited(code, {**verdicts, "decision": decision}, report)
+            f"{name}: the audit report is of another one" for name in unaudited({**judged, POWER: power}, report)
         ]
         if problems:
             raise dg.Failure(f"nothing is released: {'; '.join(problems)}; run the plan again", allow_retries=False)
@@ -126,6 +130,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
                 tables=tables,
                 state=state,
                 verdicts=verdicts,
+                power=power,
                 real=corrected,
                 attacked=attacked,
                 ledger=book,

@@ -18,6 +18,7 @@ from synth_platform.release.decision import Decision, decide_release
 from synth_platform.release.verdicts import (
     INFERENCE_GATE,
     MECHANISM,
+    POWER,
     Document,
     Verdicts,
     membership_summary,
@@ -45,7 +46,7 @@ def assess(
     verdicts: the documents of `verdicts.verdict_names`, by name. power: the cohort's `gates/power`.
     Raises StaleVerdictError where one of them was made under another registration than `spec`.
     """
-    require_current(spec, code, {**verdicts, "gates/power": power})
+    require_current(spec, code, {**verdicts, POWER: power})
     plan = spec.plan(plan_key) if plan_key else None
     return decide_release(
         cohort=spec.name,

@@ -19,8 +19,9 @@ Verdicts = Mapping[str, Document]
 RULE_GATES = ("utility_gate", "closest_record_gate", "membership_gate")
 INFERENCE_GATE = "inference_gate"
 HALF_SPLIT = "half_split_audit"
-CROSS_FIT = "cross_fit_utility"
+CROSS_FIT_UTILITY = "cross_fit_utility"
 MECHANISM = "mechanism_audit"
+POWER = "gates/power"
 
 
 class StaleVerdictError(ValueError):
@@ -30,7 +31,7 @@ class StaleVerdictError(ValueError):
 def verdict_names(code: GeneratorCode) -> tuple[str, ...]:
     """The documents a decision on `code` rests on, as the assets that hold them are called under the generator."""
     gates = (*RULE_GATES, INFERENCE_GATE)
-    return (*gates, HALF_SPLIT, CROSS_FIT, MECHANISM) if code in DP_GENERATORS else gates
+    return (*gates, HALF_SPLIT, CROSS_FIT_UTILITY, MECHANISM) if code in DP_GENERATORS else gates
 
 
 def judged_instead(spec: CohortSpec, code: GeneratorCode) -> dict[str, str]:
@@ -38,7 +39,7 @@ def judged_instead(spec: CohortSpec, code: GeneratorCode) -> dict[str, str]:
     if code not in DP_GENERATORS:
         return {}
     designs = {
-        "utility_gate": (spec.gates.utility_design == "cross_fit", CROSS_FIT),
+        "utility_gate": (spec.gates.utility_design == "cross_fit", CROSS_FIT_UTILITY),
         "membership_gate": (spec.gates.membership_design == "half_split", HALF_SPLIT),
     }
     return {gate: other for gate, (registered, other) in designs.items() if registered}
@@ -57,19 +58,19 @@ def require_current(spec: CohortSpec, code: GeneratorCode, verdicts: Verdicts) -
         )
 
 
-def unaudited(code: GeneratorCode, documents: Verdicts, report: Document) -> list[str]:
-    """Names of the documents that the audit's report is not about: it names each by the hash of its content."""
+def unaudited(documents: Verdicts, report: Document) -> list[str]:
+    """Which documents, named as assets are, the audit's report is not about: it has the hash of each one's content."""
     return [
         name
         for name, document in documents.items()
-        if report["documents"].get(f"{code}/{name}") != sha256_hex(canonical_json(document))
+        if report["documents"].get(name) != sha256_hex(canonical_json(document))
     ]
 
 
 def utility_summary(spec: CohortSpec, code: GeneratorCode, verdicts: Verdicts) -> dict[str, Any]:
     """The utility verdict that counts, with its `design`."""
     if "utility_gate" in judged_instead(spec, code):
-        return {**verdicts[CROSS_FIT]["summary"], "design": "cross_fit"}
+        return {**verdicts[CROSS_FIT_UTILITY]["summary"], "design": "cross_fit"}
     return {**verdicts["utility_gate"]["summary"], "design": "holdout"}
 
 

@@ -20,6 +20,7 @@ from synth_platform.audit.ledger import row_hash
 from synth_platform.audit.reading import digest, leaves
 from synth_platform.audit.report import audit
 from synth_platform.cli.main import app
+from synth_platform.privacy.accounting import gaussian_epsilon
 from synth_platform.release.conformance import conformance
 from synth_platform.release.verdicts import unaudited
 
@@ -137,6 +138,16 @@ def cheaper(evidence: Document) -> None:
             row["event"] = json.dumps(event)
 
 
+def dearer(evidence: Document) -> None:
+    """The canaries are said to have met half the noise that was paid for: whatever they prove is below that."""
+    audited = at(evidence, "generators", CODE, "documents", "mechanism_audit")
+    for events in audited["evidence"]["charged"]:
+        for event in events:
+            event["noise_multiplier"] /= 2
+    mu = audited["summary"]["mu_claimed"] * 2
+    audited["summary"] |= {"mu_claimed": mu, "epsilon_claimed": gaussian_epsilon(mu, audited["summary"]["delta"])}
+
+
 TAMPERED: dict[str, tuple[str, Callable[[Document], None]]] = {
     "flipped status": (f"G3/{COPIES}/closest_record_gate/status", flipped),
     "flipped status, known": (f"G4/{COPIES}/known/closest_record", flipped),
@@ -175,6 +186,11 @@ TAMPERED: dict[str, tuple[str, Callable[[Document], None]]] = {
     "changed canary": (
         f"G3/{CODE}/mechanism_audit/mu_lower_bound",
         document(CODE, "mechanism_audit", "summary", "mu_lower_bound", value=0.01),
+    ),
+    "canaries of another cost": (f"G3/{CODE}/mechanism_audit/charged", dearer),
+    "canaries of another plan": (
+        f"G3/{CODE}/mechanism_audit/plan/epsilon",
+        document(CODE, "mechanism_audit", "evidence", "epsilon", value=1.0),
     ),
     "forged decision": (f"G4/{COPIES}/decision/grade", forged),
     "forged decision, unpaid": (f"G4/{COPIES}/decision/paid", forged),
@@ -257,6 +273,14 @@ def test_every_tampering_is_caught_and_named(what: str, evidence: Document, rule
     tamper(changed)
     found = failures(covered_up(changed), rules)
     assert any(failure == name or (name.startswith("/") and failure.endswith(name)) for failure in found), found
+
+
+def test_the_mechanism_audit_of_another_generator_is_named(whole: Document, rules: Document) -> None:
+    """At one plan two generators cost nearly the same: the document itself says whose canaries it is about."""
+    changed = copy.deepcopy(whole)
+    documents = {code: changed["generators"][code]["documents"] for code in ("G0", "G0A")}
+    documents["G0A"]["mechanism_audit"] = copy.deepcopy(documents["G0"]["mechanism_audit"])
+    assert "G3/G0A/mechanism_audit/generator" in failures(covered_up(changed), rules)
 
 
 def test_evidence_of_another_cohort_or_plan_is_named(evidence: Document, rules: Document) -> None:

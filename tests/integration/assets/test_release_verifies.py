@@ -16,7 +16,7 @@ import pytest
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
 from upath import UPath
 
-from assets.releases import required_checks
+from assets.releases import COHORT_CHECKS, required_checks
 from checks.schema import SCHEMA
 from checks.verdicts import VERDICT
 from resources.artefacts import CONTENT, artefact_fingerprint
@@ -54,7 +54,7 @@ def test_a_release_can_be_made_again(platform: Any) -> None:
     assert before == after
 
 
-def evaluate(platform: Any, asset: str, check: str, *, passed: bool, record: Any) -> None:
+def evaluate(platform: Any, asset: str, check: str, *, passed: bool, record: Any, plan: str | None = PLAN_KEY) -> None:
     """Report a check evaluation for one materialisation, as the unauthenticated webserver would let anybody do."""
     platform.instance.report_runless_asset_event(
         dg.AssetCheckEvaluation(
@@ -65,7 +65,7 @@ def evaluate(platform: Any, asset: str, check: str, *, passed: bool, record: Any
             target_materialization_data=AssetCheckEvaluationTargetMaterializationData(
                 storage_id=record.storage_id, run_id=record.run_id, timestamp=record.timestamp
             ),
-            partition=str(platform.partition()),
+            partition=str(platform.partition(plan)),
         )
     )
 
@@ -265,23 +265,27 @@ def report_as_made(platform: Any, *artefacts: str) -> None:
     """Report rewritten artefacts as materialised from one another, with every check on G0A passed."""
     key = fingerprint_key(HomeResource(root=str(platform.home.root)))
 
+    def plan_of(asset: str) -> str | None:
+        return PLAN_KEY if (platform.folder(asset) / CONTENT).exists() else None
+
     def stored(asset: str) -> str:
-        plan = PLAN_KEY if (platform.folder(asset) / CONTENT).exists() else None
-        return artefact_fingerprint(UPath(platform.folder(asset, plan=plan)), key)
+        return artefact_fingerprint(UPath(platform.folder(asset, plan=plan_of(asset))), key)
 
     for asset in artefacts:
-        metadata = dict(platform.latest(asset).asset_materialization.metadata)
+        plan = plan_of(asset)
+        metadata = dict(platform.latest(asset, plan=plan).asset_materialization.metadata)
         inputs = {source: stored(source) for source in metadata["input_fingerprints"].value}
         platform.instance.report_runless_asset_event(
             dg.AssetMaterialization(
                 asset.split("/"),
-                partition=str(platform.partition()),
+                partition=str(platform.partition(plan)),
                 metadata=metadata | {"fingerprint": stored(asset), "input_fingerprints": dg.MetadataValue.json(inputs)},
             )
         )
-    for check in required_checks("G0A", platform.spec()):
+    for check in (*required_checks("G0A", platform.spec()), *COHORT_CHECKS):
         asset = check.asset_key.to_user_string()
-        evaluate(platform, asset, check.name, passed=True, record=platform.latest(asset))
+        plan = plan_of(asset)
+        evaluate(platform, asset, check.name, passed=True, record=platform.latest(asset, plan=plan), plan=plan)
 
 
 def with_private_rows(platform: Any, tables: pl.DataFrame) -> pl.DataFrame:
@@ -336,11 +340,12 @@ def audited(platform: Any) -> None:
     report = platform.read("audit/report")
     for name in (*verdict_names("G0A"), "decision"):
         report["documents"][f"G0A/{name}"] = sha256_hex(canonical_json(platform.read(f"G0A/{name}")))
+    report["documents"]["gates/power"] = sha256_hex(canonical_json(platform.read("gates/power", plan=None)))
     platform.overwrite("audit/report", report)
 
 
 VERDICTS = tuple(f"G0A/{name}" for name in verdict_names("G0A"))
-JUDGED = ("G0A/synthetic", *VERDICTS, "G0A/decision", "audit/report")
+JUDGED = ("gates/power", "G0A/synthetic", *VERDICTS, "G0A/decision", "audit/report")
 
 
 def test_private_rows_in_the_tables_do_not_leave_whatever_was_rewritten_with_them(platform: Any) -> None:
@@ -421,6 +426,7 @@ def test_statistics_of_other_rows_are_refused(platform: Any) -> None:
         tables=platform.read("G0A/synthetic"),
         state=platform.read("G0A/checkpoint"),
         verdicts={name: platform.read(f"G0A/{name}") for name in verdict_names("G0A")},
+        power=platform.read("gates/power", plan=None),
         real=platform.read("normalized/batch_corrected", plan=None),
         attacked=platform.read("normalized/attacked", plan=None),
         ledger=ledger.ledger(),
@@ -440,3 +446,24 @@ def test_a_verdict_rewritten_with_its_decision_is_refused(platform: Any) -> None
     audited(platform)
     report_as_made(platform, *JUDGED)
     assert "G0A/closest_record_gate does not follow from the statistics the ledger paid for" in refused(platform)
+
+
+def test_power_that_was_written_by_hand_is_refused(platform: Any) -> None:
+    """Claim: what the gates can tell is as little believed as what they said: it is looked at, audited, made again."""
+    power = platform.read("gates/power", plan=None)
+    power["evidence"]["seeds"][0] += 1
+    platform.overwrite("gates/power", power, plan=None)
+    said = refused(platform)
+    assert "gates/power: is not what was materialised" in said
+    assert "gates/power: the audit report is of another one" in said
+    audited(platform)
+    report_as_made(platform, *JUDGED)
+    assert "gates/power does not follow from the rows of the cohort's files" in refused(platform)
+
+
+def test_canaries_of_another_generator_are_refused(platform: Any) -> None:
+    """Claim: G0's mechanism audit in G0A's place, with report and materialisations to match, releases nothing."""
+    platform.overwrite("G0A/mechanism_audit", platform.read("G0/mechanism_audit"))
+    audited(platform)
+    report_as_made(platform, *JUDGED)
+    assert "G0A/mechanism_audit is of another generator or plan" in refused(platform)
