@@ -24,9 +24,10 @@ from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.replicates import native_table
 from synth_platform.normalize.rows import EncodedRows
 from synth_platform.release.assess import assess
-from synth_platform.release.package import verify_package, write_package
+from synth_platform.release.package import table_sha256, verify_package, write_package
 from synth_platform.release.reaudit import package_checksum
 from synth_platform.release.rederive import NotRederivedError, require_rederived
+from synth_platform.release.register import Terms
 from synth_platform.release.verdicts import MECHANISM, POWER, judged_instead, unaudited, verdict_names
 
 # Of what is the cohort's alone.
@@ -140,17 +141,26 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         except NotRederivedError as error:
             raise dg.Failure(f"nothing is released: {error}", allow_retries=False) from error
         entries, releases = ledger.rows(decision["ledger"]["entries"]), register.register()
-        releases.require_open(name)
+        table = native_table(tables, spec.synthetic.seeds[0])
+        releases.require_open(name, table_sha256(table))
         package = write_package(
             home.paths.released,
             name=name,
             spec=spec,
-            table=native_table(tables, spec.synthetic.seeds[0]),
+            table=table,
             decision=decision,
             ledger_table=entries,
         )
         verify_package(package)
-        releases.record(name=name, cohort=spec.name, generator=code, plan=plan, checksum=package_checksum(package))
+        releases.record(
+            name=name,
+            cohort=spec.name,
+            generator=code,
+            plan=plan,
+            checksum=package_checksum(package),
+            table=table_sha256(table),
+            terms=Terms(spec.gates.attacks, spec.gates.neighbours, spec.gates.membership_limit),
+        )
         yield dg.MaterializeResult(
             value={"package": package.name, "decision": decision["decision"]},
             metadata={

@@ -47,7 +47,9 @@ def package_check(code: str, partitions: dg.PartitionsDefinition[str]) -> dg.Ass
             except PackageError as error:
                 fault = str(error)
             listed = register.register().releases().get(package.name)
-            if listed is not None and listed.status == "RECALLED":
+            if listed is None:
+                fault = f"{package.name}: {in_words('UNREGISTERED')}"
+            elif listed.status == "RECALLED":
                 fault = f"{package.name} is RECALLED: {'; '.join(map(in_words, listed.reasons))}"
             if fault is not None:
                 return dg.AssetCheckResult(passed=False, description=fault)

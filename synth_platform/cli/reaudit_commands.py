@@ -58,7 +58,7 @@ def _show(listed: Sequence[Mapping[str, Any]]) -> None:
             str(release["looks"]),
             release["last_look"] or "-",
         )
-    console().print(table if listed else "no release is registered; the next re-audit (synth reaudit) enters them")
+    console().print(table if listed else "nothing was released yet")
     for release in listed:
         if said := [*release["reasons"], *(code for code in release["findings"] if code not in release["reasons"])]:
             typer.echo(f"{release['name']}: {'; '.join(map(in_words, said))}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -69,6 +70,11 @@ def write_package(
     return target
 
 
+def table_sha256(table: pl.DataFrame) -> str:
+    """SHA-256 of a table as the package's table.parquet."""
+    return hashlib.sha256(_parquet(table)).hexdigest()
+
+
 def verify_package(path: Path) -> None:
     """Compare every file of a package with its checksum.
 
@@ -125,7 +131,7 @@ def _fill(
 ) -> None:
     public_decision = published_decision(decision, spec.publication)
     entries, head_hash = published_ledger(ledger_table, decision["ledger"]["entries"])
-    table.write_parquet(folder / "table.parquet")
+    (folder / "table.parquet").write_bytes(_parquet(table))
     table.write_csv(folder / "table.csv")
     data_dictionary(spec, table.columns).write_csv(folder / "data_dictionary.csv")
     costs = {key: public_decision["ledger"][key] for key in ("epsilon_rdp", "epsilon_pld", "mu", "auroc_bound")}
@@ -143,6 +149,12 @@ def _fill(
     (folder / "README.md").write_text(readme, encoding="utf-8")
     lines = [f"{_digest(file)}  {file.name}\n" for file in sorted(folder.iterdir())]
     (folder / CHECKSUMS).write_text("".join(lines), encoding="utf-8")
+
+
+def _parquet(table: pl.DataFrame) -> bytes:
+    stream = io.BytesIO()
+    table.write_parquet(stream)
+    return stream.getvalue()
 
 
 def _write_json(path: Path, document: Document) -> None:

@@ -2,8 +2,9 @@
 
 Rows are only added. A look is durably started, its seed fixed, before anything is computed, and finished in one
 transaction with the recalls that follow from it; a look that was cut short is done again with the seed it has. Two
-processes that do the same look find the same thing, and it is counted once. RECALLED is final: a table that is to leave
-again needs a new release under another name.
+processes that do the same look find the same thing, and it is counted once. RECALLED is final, for the name and for the
+table. The public file of statuses is held against the database, which can only know more: a register that was lost or
+replaced is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,15 +30,29 @@ from synth_platform.release.register_schema import EVENTS, LOOKS, RELEASES, Regi
 
 ReleaseStatus = Literal["PUBLISHED", "RECALLED"]
 LookState = Literal["started", "finished"]
+_RESTORE = (
+    "restore whichever is damaged from its backup. If the register is lost for good, take every package out of that "
+    "folder, then remove the file: nothing that was published before can be vouched for"
+)
 ALPHA = 0.05  # share of false recalls for LEAKAGE among all of them, over all looks
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What every look at a release attacks with: fixed when it is first published, so that no choice follows a look."""
+
+    attacks: tuple[AttackCode, ...]
+    neighbours: int
+    membership_limit: float
 
 
 @dataclass(frozen=True)
 class Release:
     """One release as the register has it.
 
-    checksum: SHA-256 of the package's SHA256SUMS as published last. reasons: why it is RECALLED. looks: finished ones;
-    last_look: when the last of them was finished; findings: what it found. Times are UTC, ISO 8601.
+    checksum, tables: SHA-256 of the package's SHA256SUMS as published last, and of every table.parquet published under
+    the name. reasons: why it is RECALLED. looks: finished ones; last_look: when the last of them was finished;
+    findings: what it found. Times are UTC, ISO 8601.
     """
 
     name: str
@@ -51,10 +67,13 @@ class Release:
     looks: int
     last_look: str | None
     findings: tuple[Finding, ...]
+    tables: tuple[str, ...]
+    terms: Terms
 
     def as_dict(self) -> dict[str, Any]:
         """One object of `synth releases --json`."""
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
+        shown = {name: value for name, value in asdict(self).items() if name not in ("tables", "terms")}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in shown.items()}
 
 
 @dataclass(frozen=True)
@@ -70,41 +89,46 @@ class ReleaseRegister:
     """A register in the database at `url` (`sqlite:////path/register.sqlite` or `postgresql+psycopg://…`).
 
     statuses: the public file {name: status} kept beside the packages, for readers who cannot ask the database.
-    Raises RegisterError where the database cannot be used.
+    Raises RegisterError where the database cannot be used. So does every method where the public file knows of a
+    release or a recall that the database does not: then it is not the register that published them.
     """
 
     def __init__(self, url: str, *, statuses: Path) -> None:
         self._engine = open_register(url)
         self._statuses = statuses
 
-    def record(self, *, name: str, cohort: str, generator: str, plan: str, checksum: str) -> None:
-        """Enter a published package; the same again does nothing. Raises RegisterError for a recalled release.
+    def record(
+        self, *, name: str, cohort: str, generator: str, plan: str, checksum: str, table: str, terms: Terms
+    ) -> None:
+        """Enter a published package; the same again does nothing. Raises RegisterError for a recalled release or table.
 
-        Another package under the same name, published after the first was withdrawn, is an event of the same release.
+        Another package under the same name, published after the first was withdrawn, is an event of the same release,
+        which keeps its terms. table: SHA-256 of its table.parquet.
         """
-        with serialised(self._engine) as connection:
-            known = _releases(connection).get(name)
-            _refuse_recalled(name, known)
+        with self._writing() as (connection, releases):
+            _refuse_recalled(name, table, releases)
+            known = releases.get(name)
             if known is None:
-                row = {"name": name, "cohort": cohort, "generator": generator, "plan": plan}
-                connection.execute(RELEASES.insert().values(**row))
+                row = {"name": name, "cohort": cohort, "generator": generator, "plan": plan, **asdict(terms)}
+                connection.execute(RELEASES.insert().values(**row | {"attacks": json.dumps(terms.attacks)}))
             if known is None or known.checksum != checksum:
-                _event(connection, name, "PUBLISHED", checksum=checksum)
+                _event(connection, name, "PUBLISHED", checksum=checksum, table_sha256=table)
         self.write_statuses()
 
-    def require_open(self, name: str) -> None:
-        """Raise RegisterError where `name` was recalled: nothing may be published under it any more."""
-        _refuse_recalled(name, self.releases().get(name))
+    def require_open(self, name: str, table: str) -> None:
+        """Raise RegisterError where `name`, or a table.parquet of that SHA-256 under any name, was recalled."""
+        _refuse_recalled(name, table, self.releases())
 
     def releases(self) -> dict[str, Release]:
         """Every release by name, in order of name."""
+        public = self._public()  # first: the database may go on meanwhile, the file only ever follows it
         with self._engine.connect() as connection:
-            return _releases(connection)
+            return self._held(public, _releases(connection))
 
     def start_look(self, release: str) -> Look:
         """The look to do now: one that was cut short, else the next one, durably started with a fresh seed."""
-        with serialised(self._engine) as connection:
-            if release not in _releases(connection):
+        with self._writing() as (connection, releases):
+            if release not in releases:
                 raise RegisterError(f"no release {release!r} in the register")
             started, finished = (_looks(connection, release, state) for state in ("started", "finished"))
             if len(started) > len(finished):  # there is never more than one that is not finished
@@ -117,9 +141,9 @@ class ReleaseRegister:
         """Record what a look found, once, and recall what has to be recalled.
 
         log_e: log e-value of each attack; empty where a finding stood in the way, which counts as no evidence. A
-        finding of `RECALLING` recalls the release; e-BH over all releases recalls for LEAKAGE, this one or another.
+        finding of `RECALLING` recalls the release; e-BH over those that stand recalls for LEAKAGE, this one or another.
         """
-        with serialised(self._engine) as connection:
+        with self._writing() as (connection, _):
             if any(row["look"] == look.number for row in _looks(connection, look.release, "finished")):
                 return
             _add_look(connection, look, "finished", log_e=dict(log_e), findings=list(findings))
@@ -139,13 +163,44 @@ class ReleaseRegister:
                 os.fsync(stream.fileno())
             draft.replace(self._statuses)
 
-    def _recall(self, connection: Connection, release: str, found: Sequence[str]) -> None:
+    def _recall(self, connection: Connection, release: str, found: Sequence[RecallReason]) -> None:
         releases = _releases(connection)
-        leaking = e_bh({name: _log_evidence(connection, name) for name in releases}, ALPHA)
-        for name, entry in releases.items():
-            reasons = [*(found if name == release else ()), *(["LEAKAGE"] if name in leaking else [])]
-            if reasons and entry.status != "RECALLED":
-                _event(connection, name, "RECALLED", reasons=reasons)
+        standing = [name for name, entry in releases.items() if entry.status == "PUBLISHED"]
+        if found and release in standing:
+            _event(connection, release, "RECALLED", reasons=found)
+            standing.remove(release)
+        leaking = e_bh({name: _log_evidence(connection, name) for name in standing}, ALPHA)
+        tables = {table for name in leaking for table in releases[name].tables}
+        for name in standing:  # a table that leaks does so under every name
+            if tables.intersection(releases[name].tables):
+                _event(connection, name, "RECALLED", reasons=["LEAKAGE"])
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[Connection, dict[str, Release]]]:
+        public = self._public()
+        with serialised(self._engine) as connection:
+            yield connection, self._held(public, _releases(connection))
+
+    def _public(self) -> Mapping[str, Any]:
+        try:
+            public = json.loads(self._statuses.read_bytes())
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise RegisterError(f"{self._statuses} cannot be read ({type(error).__name__}); {_RESTORE}") from error
+        if not isinstance(public, dict):
+            raise RegisterError(f"{self._statuses} is not {{name: status}}; {_RESTORE}")
+        return public
+
+    def _held(self, public: Mapping[str, Any], releases: dict[str, Release]) -> dict[str, Release]:
+        unknown = sorted(public.keys() - releases.keys())
+        taken_back = [n for n, r in releases.items() if public.get(n) == "RECALLED" and r.status != "RECALLED"]
+        if unknown or taken_back:
+            raise RegisterError(
+                f"{self._statuses} lists {', '.join([*unknown, *taken_back])} otherwise than the release register at "
+                f"{self._engine.url.render_as_string(hide_password=True)}, which was lost or replaced; {_RESTORE}"
+            )
+        return releases
 
 
 def _log_evidence(connection: Connection, release: str) -> float:
@@ -153,12 +208,14 @@ def _log_evidence(connection: Connection, release: str) -> float:
     return log_accumulated([log_mean(list(log_e.values())) if log_e else None for log_e in looks])
 
 
-def _refuse_recalled(name: str, known: Release | None) -> None:
-    if known is not None and known.status == "RECALLED":
-        raise RegisterError(
-            f"RECALLED: release {name} was recalled ({', '.join(known.reasons)}) and stays so; a table that is to "
-            "leave again needs another name: another plan key in cohort.yaml"
-        )
+def _refuse_recalled(name: str, table: str, releases: Mapping[str, Release]) -> None:
+    for known in releases.values():
+        if known.status == "RECALLED" and (known.name == name or table in known.tables):
+            what = f"release {name}" if known.name == name else f"this very table, as {known.name},"
+            raise RegisterError(
+                f"RECALLED: {what} was recalled ({', '.join(known.reasons)}) and stays so; neither its name nor its "
+                "table leaves again"
+            )
 
 
 def _releases(connection: Connection) -> dict[str, Release]:
@@ -173,7 +230,7 @@ def _release(connection: Connection, row: Mapping[str, Any]) -> Release:
     recalled = [event for event in events if event["event"] == "RECALLED"]
     finished = _looks(connection, row["name"], "finished")
     return Release(
-        **row,
+        **{name: row[name] for name in ("name", "cohort", "generator", "plan")},
         status="RECALLED" if recalled else "PUBLISHED",
         reasons=tuple(json.loads(recalled[0]["reasons"])) if recalled else (),
         checksum=published[-1]["checksum"],
@@ -182,6 +239,8 @@ def _release(connection: Connection, row: Mapping[str, Any]) -> Release:
         looks=len(finished),
         last_look=finished[-1]["time"] if finished else None,
         findings=tuple(json.loads(finished[-1]["findings"])) if finished else (),
+        tables=tuple(dict.fromkeys(event["table_sha256"] for event in published)),
+        terms=Terms(tuple(json.loads(row["attacks"])), row["neighbours"], row["membership_limit"]),
     )
 
 
@@ -191,9 +250,9 @@ def _looks(connection: Connection, release: str, state: LookState) -> list[Mappi
 
 
 def _event(
-    connection: Connection, release: str, event: ReleaseStatus, *, checksum: str | None = None, reasons: Any = ()
+    connection: Connection, release: str, event: ReleaseStatus, *, reasons: Sequence[str] = (), **package: str
 ) -> None:
-    row = {"release": release, "event": event, "checksum": checksum, "reasons": json.dumps(list(reasons))}
+    row = {"release": release, "event": event, "reasons": json.dumps(list(reasons)), **package}
     connection.execute(EVENTS.insert().values(**row, time=_now()))
 
 

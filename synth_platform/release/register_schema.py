@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Engine, Integer, MetaData, Table, Text, UniqueConstraint
+from sqlalchemy import Column, Double, Engine, Integer, MetaData, Table, Text, UniqueConstraint
 
 from synth_platform.privacy.database import UnusableDatabaseError, append_only, open_tables
 
@@ -15,6 +15,9 @@ RELEASES = Table(
     Column("cohort", Text, nullable=False),
     Column("generator", Text, nullable=False),
     Column("plan", Text, nullable=False),
+    Column("attacks", Text, nullable=False),  # JSON list of codes; with the next two, what every look attacks with
+    Column("neighbours", Integer, nullable=False),
+    Column("membership_limit", Double, nullable=False),
 )
 
 EVENTS = Table(
@@ -24,6 +27,7 @@ EVENTS = Table(
     Column("release", Text, nullable=False),
     Column("event", Text, nullable=False),  # PUBLISHED | RECALLED
     Column("checksum", Text),  # of a published package's SHA256SUMS
+    Column("table_sha256", Text),  # of its table.parquet
     Column("reasons", Text, nullable=False),  # JSON list of codes
     Column("time", Text, nullable=False),
 )

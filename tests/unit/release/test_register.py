@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,15 +15,27 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import DatabaseError
 
 from synth_platform.release.findings import HINDRANCES, NOTES, RECALLING, in_words, recalling
-from synth_platform.release.register import ALPHA, Look, ReleaseRegister
+from synth_platform.release.register import ALPHA, Look, ReleaseRegister, Terms
 from synth_platform.release.register_schema import RegisterError
 
 STRONG, WEAK = {"A1": math.log(1000.0)}, {"A1": math.log(0.5), "A2": math.log(1.5)}
 
 
-def record(register: ReleaseRegister, name: str = "tiny-G0A-eps1", checksum: str = "a" * 64) -> str:
+TERMS = Terms(attacks=("A1", "A3"), neighbours=4, membership_limit=0.55)
+
+
+def record(
+    register: ReleaseRegister,
+    name: str = "tiny-G0A-eps1",
+    checksum: str = "a" * 64,
+    table: str = "",
+    terms: Terms = TERMS,
+) -> str:
     cohort, generator, plan = name.split("-")
-    register.record(name=name, cohort=cohort, generator=generator, plan=plan, checksum=checksum)
+    table = table or f"table of {name}"
+    register.record(
+        name=name, cohort=cohort, generator=generator, plan=plan, checksum=checksum, table=table, terms=terms
+    )
     return name
 
 
@@ -67,6 +80,47 @@ def test_another_package_under_a_withdrawn_name_is_the_same_release(register: Re
     release = register.releases()[name]
     assert (release.checksum, release.looks) == ("b" * 64, 1)
     assert register.start_look(name).number == 2
+
+
+def test_the_terms_of_the_looks_are_those_of_the_first_publication(register: ReleaseRegister) -> None:
+    name = record(register)
+    record(register, checksum="b" * 64, terms=Terms(attacks=("A2",), neighbours=1, membership_limit=0.9))
+    assert register.releases()[name].terms == TERMS
+
+
+class TestLostRegister:
+    @pytest.mark.parametrize("found", [[], ["DUA"]], ids=["published", "recalled"])
+    def test_another_register_is_refused(self, tmp_path: Path, statuses: Path, found: Any) -> None:
+        """Claim: where the public file lists a release that the database does not know, nothing is published, looked
+        at or listed, and the public file stays as it is, whoever asks."""
+        old = ReleaseRegister(f"sqlite:///{tmp_path}/old.sqlite", statuses=statuses)
+        name = record(old)
+        old.finish_look(old.start_look(name), WEAK, found)
+        before = statuses.read_bytes()
+        new = ReleaseRegister(f"sqlite:///{tmp_path}/new.sqlite", statuses=statuses)
+        for refused in (
+            lambda: record(new, "tiny-G0A-eps2"),
+            lambda: new.require_open(name, "a table"),
+            lambda: new.start_look(name),
+            lambda: new.finish_look(Look(name, 1, 1), WEAK, []),
+            new.releases,
+            new.write_statuses,
+        ):
+            with pytest.raises(RegisterError, match=rf"register\.json lists {name} .*new\.sqlite, .*restore"):
+                refused()
+        assert statuses.read_bytes() == before
+
+    def test_a_recall_that_the_database_does_not_know_is_refused(
+        self, register: ReleaseRegister, statuses: Path
+    ) -> None:
+        """Claim: a database put back to before the recall does not take it back."""
+        name = record(register)
+        statuses.write_text(json.dumps({name: "RECALLED"}), "utf-8")
+        with pytest.raises(RegisterError, match=rf"lists {name} otherwise"):
+            register.write_statuses()
+        statuses.write_text("{", "utf-8")
+        with pytest.raises(RegisterError, match=r"register\.json cannot be read"):
+            register.releases()
 
 
 class TestLooks:
@@ -124,11 +178,39 @@ class TestRecalls:
         register.finish_look(register.start_look(name), {}, ["DUA"])
         register.finish_look(register.start_look(name), WEAK, [])
         assert register.releases()[name].reasons == ("DUA",)
-        for refused in (lambda: record(register, checksum="b" * 64), lambda: register.require_open(name)):
-            with pytest.raises(RegisterError, match=r"RECALLED: release tiny-G0A-eps1 .*DUA.* another plan key"):
+        for refused in (lambda: record(register, checksum="b" * 64), lambda: register.require_open(name, "other")):
+            with pytest.raises(RegisterError, match=r"RECALLED: release tiny-G0A-eps1 .*DUA.* leaves again"):
                 refused()
         assert json.loads(statuses.read_text("utf-8")) == {name: "RECALLED"}
-        register.require_open("tiny-G0A-eps2")
+        register.require_open("tiny-G0A-eps2", "another table")
+
+    def test_a_recalled_table_leaves_under_no_name(self, register: ReleaseRegister) -> None:
+        """Claim: neither the table recalled last nor one that was published under its name before comes back."""
+        name = record(register, table="first")
+        record(register, checksum="b" * 64, table="second")
+        register.require_open("tiny-G0A-other", "first")
+        register.finish_look(register.start_look(name), {}, ["DUA"])
+        for table in ("first", "second"):
+            refused = rf"RECALLED: this very table, as {name}, was recalled \(DUA\)"
+            with pytest.raises(RegisterError, match=refused):
+                register.require_open("tiny-G0A-other", table)
+            with pytest.raises(RegisterError, match=refused):
+                record(register, "tiny-G0A-other", table=table)
+        record(register, "tiny-G0A-other", table="third")
+        assert register.releases()["tiny-G0A-other"].status == "PUBLISHED"
+
+    @pytest.mark.parametrize("junk", [1, 20])
+    def test_releases_that_do_not_stand_dilute_nothing(self, register: ReleaseRegister, junk: int) -> None:
+        """Claim: E = 21 recalls the one release that stands, however many others were published and withdrawn, and it
+        is the withdrawal of the last that decides where the evidence came before it."""
+        names = [record(register, f"tiny-G0-junk{k}") for k in range(junk)]
+        leaking = record(register)
+        register.finish_look(register.start_look(leaking), {"A1": math.log(2 * 21.0)}, [])
+        for name in names:
+            assert register.releases()[leaking].status == "PUBLISHED"
+            register.finish_look(register.start_look(name), {}, ["WITHDRAWN"])
+        assert register.releases()[leaking].reasons == ("LEAKAGE",)
+        assert {register.releases()[name].reasons for name in names} == {("WITHDRAWN",)}
 
     def test_leakage_needs_one_over_alpha(self, register: ReleaseRegister) -> None:
         """Claim: the first look weighs a half, so e = 39 there is not enough at alpha = .05 and e = 41 is."""
@@ -146,6 +228,12 @@ class TestRecalls:
         for e in (30.0, last):
             register.finish_look(register.start_look(name), {"A1": math.log(2 * e), "A2": -800.0}, [])
         assert register.releases()[name].status == status
+
+    def test_a_leaking_table_is_recalled_under_every_name(self, register: ReleaseRegister) -> None:
+        """Claim: a table that was published twice beforehand does not stay under its second name."""
+        first, second, other = (record(register, f"tiny-G0A-{k}", table=t) for k, t in zip("abc", "ttu", strict=True))
+        register.finish_look(register.start_look(first), STRONG, [])
+        assert [register.releases()[name].reasons for name in (first, second, other)] == [("LEAKAGE",)] * 2 + [()]
 
     def test_e_bh_recalls_another_release_too(self, register: ReleaseRegister) -> None:
         """Claim: of two releases one alone needs E = 40 and both together 20 each, so that evidence against the second
@@ -172,6 +260,29 @@ def test_the_database_refuses_changes(register: ReleaseRegister, url: str) -> No
     engine.dispose()
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "REPLACE INTO release_events SELECT id, release, 'PUBLISHED', checksum, table_sha256, reasons, time "
+        "FROM release_events WHERE event = 'RECALLED'",
+        "REPLACE INTO releases SELECT * FROM releases",
+        "REPLACE INTO release_looks SELECT * FROM release_looks",
+        "REPLACE INTO release_looks SELECT NULL, release, look, state, seed, '{}', findings, time FROM release_looks",
+    ],
+)
+def test_nothing_takes_the_place_of_a_row(tmp_path: Path, statuses: Path, statement: str) -> None:
+    """Claim: SQLite's REPLACE, which fires no trigger on DELETE, neither undoes a recall nor edits a look."""
+    register = ReleaseRegister(f"sqlite:///{tmp_path}/register.sqlite", statuses=statuses)
+    name = record(register)
+    register.finish_look(register.start_look(name), WEAK, ["DUA"])
+    before = register.releases()
+    connection = sqlite3.connect(tmp_path / "register.sqlite")
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        connection.execute(statement)
+    connection.close()
+    assert register.releases() == before
+
+
 def test_an_unusable_database_is_an_error_by_name(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a database, but long enough to look at" * 10)
     with pytest.raises(RegisterError, match=r"release register: .*notes\.txt"):
@@ -181,7 +292,7 @@ def test_an_unusable_database_is_an_error_by_name(tmp_path: Path) -> None:
 def test_every_code_has_words() -> None:
     for code in (*RECALLING, *NOTES, *HINDRANCES):
         assert in_words(code).endswith(f"({code})")
-    assert recalling(["NOT_AUDITED", "LEAKAGE", "DUA"]) == ("DUA", "LEAKAGE")
+    assert recalling(["SUPERSEDED", "LEAKAGE", "DUA"]) == ("DUA", "LEAKAGE")
 
 
 def together(count: int, work: Callable[[], object]) -> None:
