@@ -188,6 +188,13 @@ def test_checksums_are_the_ones_coreutils_computes(tmp_path: Path) -> None:
     assert checked.returncode == 0
 
 
+def test_a_table_is_known_before_it_is_written(tmp_path: Path) -> None:
+    """Claim: by the checksum that SHA256SUMS lists for table.parquet, so that a recalled table is refused in time."""
+    listed = dict(reversed(line.split("  ")) for line in (write(tmp_path) / "SHA256SUMS").read_text().splitlines())
+    assert package.table_sha256(table()) == listed["table.parquet"]
+    assert package.table_sha256(table(days=[1.5, 20.0, 98.0])) != listed["table.parquet"]
+
+
 def test_the_cost_can_be_recomposed_from_the_package_alone(tmp_path: Path) -> None:
     ledger = json.loads((write(tmp_path) / "ledger.json").read_text())
     assert [entry["entry_id"] for entry in ledger["entries"]] == ["e1", "e2"]
