@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 from upath import UPath
 
-from resources.artefacts import CONTENT, artefact_fingerprint, read_artefact, read_content
+from resources.artefacts import CONTENT, ArtefactError, artefact_fingerprint, read_artefact, read_content
 from resources.cohorts import CohortRegistry
 from resources.home import HomeResource, SynthHome
 from resources.ledger import home_ledger, statistic_store
@@ -44,6 +44,23 @@ def gather_evidence(
     )
 
 
+def damaged_artefacts(home: HomeResource, registry: CohortRegistry, cohort: str, plan: str) -> list[str]:
+    """What is wrong with stored artefacts that evidence is made of, one sentence a file; empty if all can be read."""
+    spec, place, key = registry.spec(cohort), home.paths, fingerprint_key(home)
+    stages = [(code, parts) for code, parts in _folders(place, spec, plan).items()]
+    folders = [folder for code, parts in stages for _, folder in _stored_stages(place.restricted / code, parts)]
+    folders += [folder for _, folder in _stored_stages(place.restricted / "gates", (cohort,))]
+    folders += [place.artefact(dg.AssetKey.from_user_string(name), cohort) for name in INPUTS]
+    folders += [folder for _, folder in _stored_stages(place.restricted / "audit", (cohort, plan))]
+    said = []
+    for folder in folders:
+        try:
+            read_artefact(folder, key)
+        except ArtefactError as error:
+            said.append(str(error))
+    return said
+
+
 def judged_plans(place: SynthHome, spec: CohortSpec) -> list[str]:
     """Plans of a cohort under which at least one DP table has a decision."""
     folders = [place.artefact(dg.AssetKey([code, "decision"]), spec.name) for code in DP_GENERATORS]
@@ -76,9 +93,16 @@ def _documents(
 
 def _document_folders(root: UPath, parts: tuple[str, ...]) -> Iterator[tuple[str, UPath]]:
     """Stored documents under a stage; whatever verdicts a stage may have, they are all evidence."""
+    for name, folder in _stored_stages(root, parts):
+        if name not in NOT_VERDICTS and read_content(folder)["codec"] == "document":
+            yield name, folder
+
+
+def _stored_stages(root: UPath, parts: tuple[str, ...]) -> Iterator[tuple[str, UPath]]:
+    """Name and folder of every artefact stored for a partition under a stage."""
     for stage in sorted(root.iterdir(), key=lambda path: path.name) if root.exists() else []:
         folder = stage.joinpath(*parts)
-        if stage.name not in NOT_VERDICTS and _stored(folder) and read_content(folder)["codec"] == "document":
+        if _stored(folder):
             yield stage.name, folder
 
 
