@@ -154,7 +154,8 @@ class HomeHoldings:
         with _hindered("LEDGER_UNREADABLE"):
             package = self.home.paths.released / release.name
             paid = [entry["entry_id"] for entry in json.loads((package / "ledger.json").read_bytes())["entries"]]
-            charged = {entry.input_fingerprint for entry in self.ledger(release).entries(ids=paid)}
+            chain = self.ledger(release).chain()
+            charged = {row["input_fingerprint"] for row in chain if row["entry_id"] in paid}
             members = fingerprint_key(self.home).name(content_digest(stage.rows.where_split("train")))
         if not (
             same_constants(reference, stage.reference)
