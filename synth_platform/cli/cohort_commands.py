@@ -27,7 +27,9 @@ from synth_platform.sources.read import read_cohort
 
 cohorts = typer.Typer(no_args_is_help=True, help="Register cohorts and hold their files to the contract.")
 app.add_typer(cohorts, name="cohort")
-Folder = Annotated[Path, typer.Argument(help="A folder with a cohort.yaml in it, or a registered name.", metavar="PATH")]
+Folder = Annotated[
+    Path, typer.Argument(help="A folder with a cohort.yaml in it, or a registered name.", metavar="PATH")
+]
 
 
 @cohorts.command("add")
