@@ -83,6 +83,16 @@ def put(*path: str | int, value: object) -> Callable[[Document], None]:
     return change
 
 
+def other_grade(*path: str) -> Callable[[Document], None]:
+    """The other grade of an eligible table: noise decides which of the two this run has."""
+
+    def change(evidence: Document) -> None:
+        inner = at(evidence, *path[:-1])
+        inner[path[-1]] = ({"ELIGIBLE_POINT", "ELIGIBLE_CONFIRMED"} - {inner[path[-1]]}).pop()
+
+    return change
+
+
 def document(code: str, name: str, *path: str | int, value: object) -> Callable[[Document], None]:
     return put("generators", code, "documents", name, *path, value=value)
 
@@ -196,7 +206,7 @@ TAMPERED: dict[str, tuple[str, Callable[[Document], None]]] = {
     "forged decision, unpaid": (f"G4/{COPIES}/decision/paid", forged),
     "forged release": (
         f"G4/{CODE}/package/decision/decision",
-        put("packages", CODE, "decision", "decision", value="ELIGIBLE_CONFIRMED"),
+        other_grade("packages", CODE, "decision", "decision"),
     ),
     "forged package file": (
         f"G4/{CODE}/package/table.csv/sha256",

@@ -150,7 +150,8 @@ def change_tag(platform: Any) -> None:
 
 def forge_evidence(platform: Any) -> None:
     stored = platform.read("audit/evidence")
-    stored["evidence"]["generators"]["G0A"]["documents"]["decision"]["decision"] = "ELIGIBLE_CONFIRMED"
+    decision = stored["evidence"]["generators"]["G0A"]["documents"]["decision"]
+    decision["decision"] = ({"ELIGIBLE_POINT", "ELIGIBLE_CONFIRMED"} - {decision["decision"]}).pop()
     platform.overwrite("audit/evidence", stored)
 
 
