@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from upath import UPath
 from synth_platform.privacy.fingerprint import sha256_hex
 from synth_platform.privacy.ledger_records import LedgerEntry
 from synth_platform.privacy.statistics import StatisticRelease
+from synth_platform.privacy.whole_file import write_whole
 
 
 class StoredReleaseError(RuntimeError):
@@ -34,7 +33,7 @@ class StatisticStore:
             {"values": np.ascontiguousarray(release.values)}, metadata={"release": json.dumps(document, sort_keys=True)}
         )
         fingerprint = sha256_hex(content)
-        _write_whole(self._file(fingerprint), content)
+        write_whole(self._file(fingerprint), content)
         return fingerprint
 
     def load(self, entry: LedgerEntry) -> StatisticRelease:
@@ -67,21 +66,3 @@ def _parse(content: bytes, fingerprint: str) -> StatisticRelease:
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     document = json.loads(header["__metadata__"]["release"])
     return StatisticRelease(**document, values=safetensors.load(content)["values"], fingerprint=fingerprint)
-
-
-def _write_whole(file: Path, content: bytes) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    if not isinstance(file, Path):  # an object store: a put is atomic and durable by itself
-        file.write_bytes(content)
-        return
-    temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-    with temporary.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(file)
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

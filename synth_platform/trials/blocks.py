@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from upath import UPath
 
 from synth_platform.normalize.rows import FloatArray
 from synth_platform.privacy.fingerprint import sha256_hex
+from synth_platform.privacy.whole_file import DRAFT, write_whole
 
 SUFFIX = ".safetensors"
 
@@ -41,17 +40,8 @@ class BlockStore:
         checks = {code: sha256_hex(array.tobytes()) for code, array in contents.items()}
         payload: bytes = safetensors.save(contents, metadata={"sha256": json.dumps(checks, sort_keys=True)})
         file = self._file(name)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if not isinstance(file, Path):  # an object store: a put is atomic and durable by itself
-            file.write_bytes(payload)
-            return
-        draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}.tmp")
-        with draft.open("wb") as stream:
-            stream.write(payload)
-            stream.flush()
-            os.fsync(stream.fileno())
         try:
-            draft.replace(file)
+            write_whole(file, payload)
         except FileNotFoundError:  # another run of the same audit was first, and cleared up
             if not file.exists():
                 raise
@@ -77,7 +67,7 @@ class BlockStore:
         """Remove every other block, and what a killed process left half-written."""
         kept = {self._file(name).name for name in names}
         for file in list(self._root.iterdir()):
-            if file.name not in kept and (file.name.endswith((SUFFIX, ".tmp"))):
+            if file.name not in kept and (file.name.endswith((SUFFIX, DRAFT))):
                 file.unlink(missing_ok=True)
 
     def _file(self, name: str) -> Path:

@@ -21,10 +21,8 @@ from synth_platform.generators.g0 import G0
 from synth_platform.generators.protocol import PrivacyTarget
 from synth_platform.normalize.batch import fit_batch
 from synth_platform.normalize.reference import build_reference
-from synth_platform.privacy.mechanisms import gaussian_sum
-from synth_platform.privacy.noise import SeededNoise
-from synth_platform.privacy.statistics import StatisticRelease
 from synth_platform.sources.virtual import draw_cohort, draw_fresh
+from synth_platform.trials.stage import seeded_ask
 
 pytestmark = pytest.mark.statistical
 
@@ -42,27 +40,6 @@ def split(tables: CohortTables, name: str) -> CohortTables:
         for part in ("expression", "methylation", "clinical")
     }
     return CohortTables(manifest=manifest, **parts)
-
-
-def ask_seeded(private, seed):
-    noise = SeededNoise(seed)
-
-    def ask(query):
-        values, step = gaussian_sum(
-            query.contribution(private), sensitivity=query.sensitivity, sigma=query.sigma, noise=noise
-        )
-        return StatisticRelease(
-            code=query.code,
-            values=values,
-            sensitivity=query.sensitivity,
-            sigma=query.sigma,
-            granularity=step,
-            source=noise.source,
-            entry_id=query.code,
-            fingerprint="",
-        )
-
-    return ask
 
 
 class World:
@@ -89,7 +66,7 @@ class World:
 
     def g0(self, epsilon: float, seed: int) -> list[float]:
         g = G0(self.reference, self.spec.g0, PrivacyTarget(epsilon, 1e-5))
-        return self.preservation(g.fit(g.measure(ask_seeded(self.private, seed))), seed)
+        return self.preservation(g.fit(g.measure(seeded_ask(self.private, seed))), seed)
 
 
 @pytest.fixture(scope="module")
