@@ -10,28 +10,32 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
-Outcome = TypeVar("Outcome", contravariant=True)
+Outcome_contra = TypeVar("Outcome_contra", contravariant=True)
 
 
-class LogEStatistic(Protocol[Outcome]):
+class LogEStatistic(Protocol[Outcome_contra]):
     """An e-value, made of public constants alone, whose logarithm one record moves by at most `sensitivity`.
 
-    name:        of the statistic; stands in ledger requests and in releases.
-    sensitivity: Δ = sup |log E(D) − log E(D')| over data sets that differ in one record of the same group, group sizes
-                 public. Finite and > 0.
-    parameters:  every public constant that fixes the statistic, JSON values.
+    sensitivity is Δ = sup |log E(D) − log E(D')| over data sets that differ in one record of the same group, group sizes
+    public; finite and > 0. parameters are all public constants that fix the statistic, JSON values.
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What ledger requests and releases call it."""
+        ...
 
     @property
-    def sensitivity(self) -> float: ...
+    def sensitivity(self) -> float:
+        """Δ of the logarithm, the same for every hypothesis."""
+        ...
 
     @property
-    def parameters(self) -> Mapping[str, object]: ...
+    def parameters(self) -> Mapping[str, object]:
+        """Public constants by name."""
+        ...
 
-    def log_e(self, values: FloatArray, outcome: Outcome, /) -> FloatArray:
+    def log_e(self, values: FloatArray, outcome: Outcome_contra, /) -> FloatArray:
         """values [n, m], one column per hypothesis -> [m] log e-values, all finite.
 
         Raises ValueError where `values` and `outcome` are not of the registered sizes.
