@@ -6,7 +6,7 @@ import numpy as np
 
 from synth_platform.generators.protocol import DPGenerator
 from synth_platform.normalize.rows import EncodedRows
-from synth_platform.privacy.curator import Curator, event_of
+from synth_platform.privacy.curator import Curator
 from synth_platform.privacy.ledger import Ledger
 from synth_platform.privacy.private_table import PrivateTable
 from synth_platform.privacy.statistics import StatisticQuery, StatisticRelease
@@ -32,4 +32,4 @@ def require_affordable(
         return StatisticRelease(query.code, zeros, query.sensitivity, query.sigma, 1.0, "seeded", "", "")
 
     generator.measure(answer)
-    ledger.require_room(domain, [event_of(query) for query in unpaid])
+    ledger.require_room(domain, [query.event for query in unpaid])

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TypeVar, cast
-
-import dp_accounting
-import numpy as np
+from typing import TypeVar
 
 from synth_platform.privacy.events import event_to_json
 from synth_platform.privacy.fingerprint import canonical_json, sha256_hex
 from synth_platform.privacy.ledger import Ledger
 from synth_platform.privacy.ledger_records import LedgerEntry, ReserveRequest
-from synth_platform.privacy.mechanisms import gaussian_sum
 from synth_platform.privacy.noise import NoiseSource
-from synth_platform.privacy.private_errors import quiet_errors
 from synth_platform.privacy.private_table import PrivateTable
 from synth_platform.privacy.restricted import record_measurement, restricted_rows
-from synth_platform.privacy.row_independence import Rows, contributions_of
 from synth_platform.privacy.statistic_store import StatisticStore
-from synth_platform.privacy.statistics import FloatArray, StatisticQuery, StatisticRelease
-from synth_platform.privacy.within_row import WithinRow, require_declared
+from synth_platform.privacy.statistics import Query, StatisticRelease
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -50,13 +43,13 @@ class Curator:
         """What happened besides the answers, oldest first."""
         return tuple(self._notes)
 
-    def ask(self, table: PrivateTable[T], query: StatisticQuery[T], draw: int = 0) -> StatisticRelease:
-        """The noisy statistic of `query`; `draw` 1, 2, … asks for further independent draws, each paid for.
+    def ask(self, table: PrivateTable[T], query: Query[T], draw: int = 0) -> StatisticRelease:
+        """The noisy answer to `query`; `draw` 1, 2, … asks for further independent draws, each paid for.
 
         Raises BudgetExceeded or NoBudget before anything is drawn, StoredReleaseError where a paid release is missing
-        or altered, PrivateComputationError where the contribution fails, RowDependence where it is not within-row.
+        or altered, PrivateComputationError where the computation fails, RowDependence where a contribution is not
+        within-row.
         """
-        require_declared(query.contribution)
         fingerprint = self.request_fingerprint(table, query, draw)
         with self._ledger.exclusively(fingerprint):
             entry = self._ledger.find(fingerprint)
@@ -64,7 +57,7 @@ class Curator:
         record_measurement(table, query.code, release.entry_id)
         return release
 
-    def request_fingerprint(self, table: PrivateTable[T], query: StatisticQuery[T], draw: int = 0) -> str:
+    def request_fingerprint(self, table: PrivateTable[T], query: Query[T], draw: int = 0) -> str:
         """SHA-256 of everything that makes a request the same again; the private rows enter by their keyed name.
 
         The noise source is part of it: a release never replays what a seeded test source drew.
@@ -74,45 +67,40 @@ class Curator:
             "cohort": self._cohort,
             "input": table.fingerprint,
             "code": query.code,
-            "mechanism": "gaussian_sum",
-            "event": event_to_json(event_of(query)),
+            "event": event_to_json(query.event),
             "sensitivity": float(query.sensitivity),
-            "sigma": float(query.sigma),
-            "dimension": query.dimension,
-            "contribution": query.contribution.name,
-            "parameters": dict(query.parameters),
+            **query.describe(),
             "draw": draw,
             "noise_source": self._noise.source,
         }
         return sha256_hex(canonical_json(request))
 
-    def _draw(self, table: PrivateTable[T], query: StatisticQuery[T], fingerprint: str) -> StatisticRelease:
+    def _draw(self, table: PrivateTable[T], query: Query[T], fingerprint: str) -> StatisticRelease:
         for lost in self._ledger.pending(fingerprint):
             self._note(lost)
-        # Before the reservation: a contribution that fails must not cost budget, and nothing leaves this function.
-        contributions = _contributions(table, query)
+        # Before the reservation: a computation that fails must not cost budget, and nothing leaves this function.
+        evaluated = query.evaluate(restricted_rows(table))
         entry = self._ledger.reserve(
             ReserveRequest(
                 domain=self._domain,
                 cohort=self._cohort,
                 code=query.code,
-                event=event_of(query),
+                event=query.event,
                 sensitivity=float(query.sensitivity),
-                scale=float(query.sigma),
+                scale=float(query.scale),
+                neighbouring=query.neighbouring,
                 noise_source=self._noise.source,
                 request_fingerprint=fingerprint,
                 input_fingerprint=table.fingerprint,
                 run_id=self._run_id,
             )
         )
-        values, granularity = gaussian_sum(
-            contributions, sensitivity=query.sensitivity, sigma=query.sigma, noise=self._noise
-        )
+        values, granularity = query.answer(evaluated, self._noise)
         release = StatisticRelease(
             code=query.code,
             values=values,
             sensitivity=float(query.sensitivity),
-            sigma=float(query.sigma),
+            sigma=float(query.scale),
             granularity=granularity,
             source=self._noise.source,
             entry_id=entry.entry_id,
@@ -129,24 +117,3 @@ class Curator:
         )
         self._notes.append(note)
         log.warning(note)
-
-
-def event_of(query: StatisticQuery[T]) -> dp_accounting.DpEvent:
-    """The mechanism event that answering a query costs."""
-    return dp_accounting.GaussianDpEvent(float(query.sigma) / float(query.sensitivity))
-
-
-def _contributions(table: PrivateTable[T], query: StatisticQuery[T]) -> FloatArray:
-    rows: object = restricted_rows(table)
-    if not isinstance(rows, Rows):
-        raise TypeError(f"{type(rows).__name__} cannot be measured: rows must offer len() and take(index)")
-    contribution = cast(WithinRow[Rows, FloatArray], query.contribution)
-    with quiet_errors(contribution.name):
-        # Seeded by the operating system: which part is compared must not be known beforehand.
-        contributions = contributions_of(contribution, rows, np.random.default_rng())
-    if contributions.ndim != 2 or contributions.shape[1] != query.dimension:
-        raise ValueError(
-            f"{query.code}: contribution {query.contribution.name!r} does not give [rows, {query.dimension}] values; "
-            "dimension is a public constant of the query, correct it or the map"
-        )
-    return contributions

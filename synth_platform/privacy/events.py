@@ -1,4 +1,9 @@
-"""Mechanism events: their JSON form in the ledger, and the tally that the accountants work on."""
+"""Mechanism events: their JSON form in the ledger, and the tally that the accountants work on.
+
+A selection by Gumbel noise (the exponential mechanism) is η-bounded range (Durfee and Rogers 2019). Its worst case is
+randomised response with log odds t and t − η, of which t = η/2 is the least private in Gaussian terms: the mechanism is
+μ-GDP with μ = 2Φ⁻¹(1/(1 + e^{−η/2})), no smaller μ will do, and so it composes with Gaussian mechanisms through Σ μ².
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import attrs
 from dp_accounting import (
     ComposedDpEvent,
     DpEvent,
@@ -15,17 +21,28 @@ from dp_accounting import (
     PoissonSampledDpEvent,
     SelfComposedDpEvent,
 )
+from scipy.special import expit, ndtri
 
 
 class UnsupportedEventError(ValueError):
     """An event that is not one of ours; the message names it."""
 
 
+@attrs.frozen
+class BoundedRangeDpEvent(DpEvent):  # type: ignore[misc]
+    """A mechanism whose log probabilities under neighbours differ by values in an interval of length `eta`.
+
+    Adding Gumbel noise of scale b to scores of sensitivity Δ and telling the largest has eta = 2Δ/b.
+    """
+
+    eta: float
+
+
 @dataclass(frozen=True)
 class Tally:
     """A composed plan up to order, which no accountant here depends on.
 
-    rho:     Σ 1/(2z²) over the unsampled Gaussian mechanisms with noise multipliers z.
+    rho:     Σ μ²/2 over the unsampled mechanisms: μ = 1/z of a Gaussian one with noise multiplier z.
     sampled: (sampling rate, noise multiplier) of Poisson-sampled Gaussian mechanisms -> how many times.
     """
 
@@ -34,15 +51,15 @@ class Tally:
 
     @property
     def mu(self) -> float | None:
-        """Exact μ = √(2ρ) of a plan of unsampled Gaussian mechanisms; None where anything is sampled."""
+        """μ = √(2ρ) of a plan without sampling, exact if all of it is Gaussian; None where anything is sampled."""
         return None if self.sampled else math.sqrt(2 * self.rho)
 
 
 def tally(events: Iterable[DpEvent]) -> Tally:
     """Flatten events, nested to any depth.
 
-    Raises UnsupportedEventError naming an event that is not Gaussian, Poisson-sampled Gaussian, composed or no-op, and
-    ValueError for a parameter out of range.
+    Raises UnsupportedEventError naming an event that is not Gaussian, Poisson-sampled Gaussian, bounded range, composed
+    or no-op, and ValueError for a parameter out of range.
     """
     rhos: list[float] = []
     sampled: Counter[tuple[float, float]] = Counter()
@@ -54,6 +71,8 @@ def tally(events: Iterable[DpEvent]) -> Tally:
                 pass
             case GaussianDpEvent():
                 rhos.append(count / (2 * _noise_multiplier(event) ** 2))
+            case BoundedRangeDpEvent():
+                rhos.append(count * bounded_range_mu(event.eta) ** 2 / 2)
             case PoissonSampledDpEvent(sampling_probability=q, event=GaussianDpEvent() as inner):
                 if _sampling_rate(q) == 1:
                     rhos.append(count / (2 * _noise_multiplier(inner) ** 2))
@@ -75,6 +94,9 @@ def event_to_json(event: DpEvent) -> dict[str, object]:
             return {"type": "NoOpDpEvent"}
         case GaussianDpEvent():
             return {"type": "GaussianDpEvent", "noise_multiplier": _noise_multiplier(event)}
+        case BoundedRangeDpEvent():
+            bounded_range_mu(event.eta)
+            return {"type": "BoundedRangeDpEvent", "eta": float(event.eta)}
         case PoissonSampledDpEvent(event=GaussianDpEvent()):
             return {
                 "type": "PoissonSampledDpEvent",
@@ -96,6 +118,8 @@ def event_from_json(document: Mapping[str, object]) -> DpEvent:
             event = NoOpDpEvent()
         case {"type": "GaussianDpEvent", "noise_multiplier": float() | int() as z, **rest}:
             event = GaussianDpEvent(float(z))
+        case {"type": "BoundedRangeDpEvent", "eta": float() | int() as eta, **rest}:
+            event = BoundedRangeDpEvent(float(eta))
         case {
             "type": "PoissonSampledDpEvent",
             "sampling_probability": float() | int() as q,
@@ -115,6 +139,13 @@ def event_from_json(document: Mapping[str, object]) -> DpEvent:
         raise UnsupportedEventError(f"{document['type']} has no fields {sorted(rest)}")
     event_to_json(event)  # checks the parameters
     return event
+
+
+def bounded_range_mu(eta: float) -> float:
+    """The least μ such that every η-bounded-range mechanism is μ-GDP, 2Φ⁻¹(σ(η/2)), rounded up by 1e-12 of itself."""
+    if not (math.isfinite(eta) and eta > 0):
+        raise ValueError(f"BoundedRangeDpEvent has eta {eta}, expected a positive finite number")
+    return -2 * float(ndtri(expit(-eta / 2))) * (1 + 1e-12)
 
 
 def _noise_multiplier(event: GaussianDpEvent) -> float:
@@ -139,4 +170,6 @@ def _count(count: int) -> int:
 def _refusal(event: DpEvent) -> str:
     inner = getattr(event, "event", None)
     name = type(event).__name__ + (f" of {type(inner).__name__}" if inner is not None else "")
-    return f"{name} cannot be accounted: use Gaussian, Poisson-sampled Gaussian, composed or no-op events"
+    return (
+        f"{name} cannot be accounted: use Gaussian, Poisson-sampled Gaussian, bounded-range, composed or no-op events"
+    )

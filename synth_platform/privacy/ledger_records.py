@@ -9,13 +9,12 @@ from typing import Any, Literal
 
 import dp_accounting
 
-from synth_platform.privacy.events import event_from_json, event_to_json
+from synth_platform.privacy.events import BoundedRangeDpEvent, event_from_json, event_to_json
 from synth_platform.privacy.fingerprint import canonical_json
 from synth_platform.privacy.ledger_chain import Row
 from synth_platform.privacy.ledger_schema import LedgerError
-from synth_platform.privacy.statistics import NoiseSource
+from synth_platform.privacy.statistics import Neighbouring, NoiseSource
 
-Neighbouring = Literal["add_remove"]
 EntryState = Literal["reserved", "committed"]
 
 
@@ -74,7 +73,8 @@ class ReserveRequest:
     """One private access about to happen, described by public constants and fingerprints.
 
     event:               what an accountant sees; the noise multiplier of a Gaussian is scale/sensitivity.
-    sensitivity, scale:  L2 sensitivity under `neighbouring` and noise standard deviation, in the statistic's units.
+    sensitivity, scale:  L2 sensitivity under `neighbouring` and noise standard deviation, in the statistic's units; of
+                         a selection, the sensitivity of each score and the scale of the Gumbel noise.
     noise_source:        "seeded" marks the entry for good: no release may rest on it.
     request_fingerprint: SHA-256 of everything that makes this request the same request again.
     input_fingerprint:   keyed name of the private rows.
@@ -101,6 +101,13 @@ class ReserveRequest:
                 raise ValueError(
                     f"{self.code}: the event says noise multiplier {self.event.noise_multiplier:.9g}, "
                     f"scale/sensitivity is {multiplier:.9g}"
+                )
+        single = self.event.event if isinstance(self.event, dp_accounting.SelfComposedDpEvent) else self.event
+        if isinstance(single, BoundedRangeDpEvent):
+            eta = 2 * self.sensitivity / self.scale
+            if not math.isclose(single.eta, eta, rel_tol=1e-9):
+                raise ValueError(
+                    f"{self.code}: the event says a range of {single.eta:.9g}, 2·sensitivity/scale is {eta:.9g}"
                 )
 
     def columns(self) -> dict[str, Any]:

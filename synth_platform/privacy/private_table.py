@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from synth_platform.privacy.fingerprint import FingerprintKey
 from synth_platform.privacy.private_errors import quiet_errors
-from synth_platform.privacy.statistics import StatisticQuery, StatisticRelease
+from synth_platform.privacy.statistics import Query, StatisticRelease
 from synth_platform.privacy.within_row import WithinRow, require_declared
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ AccessKind = Literal["transform", "measure", "gate"]
 class Asks(Protocol):
     """What answers queries over closed tables: `curator.Curator`."""
 
-    def ask(self, table: PrivateTable[T], query: StatisticQuery[T], draw: int = 0) -> StatisticRelease:
+    def ask(self, table: PrivateTable[T], query: Query[T], draw: int = 0) -> StatisticRelease:
         """Answer through the ledger."""
         ...
 
@@ -68,7 +68,7 @@ class PrivateTable(Generic[T]):
         contents.journal.append(Access("transform", row_map.name))
         return _close(_Contents(rows, contents.key, digest or cast(Digest[U], contents.digest), contents.journal))
 
-    def measure(self, query: StatisticQuery[T], curator: Asks, draw: int = 0) -> StatisticRelease:
+    def measure(self, query: Query[T], curator: Asks, draw: int = 0) -> StatisticRelease:
         """A noisy statistic, paid for in the ledger or returned from it; errors are those of `Curator.ask`."""
         return curator.ask(self, query, draw)
 

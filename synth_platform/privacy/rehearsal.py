@@ -21,7 +21,7 @@ from synth_platform.privacy.ledger_records import ReserveRequest
 from synth_platform.privacy.noise import NoiseSource
 from synth_platform.privacy.restricted import seal
 from synth_platform.privacy.statistic_store import StatisticStore
-from synth_platform.privacy.statistics import StatisticQuery, StatisticRelease
+from synth_platform.privacy.statistics import Query, StatisticRelease
 
 T = TypeVar("T")
 REHEARSAL = "rehearsal"  # in the place of a ledger entry: no ledger holds it
@@ -43,7 +43,7 @@ class Rehearsal(Generic[T]):
             run_id=REHEARSAL,
         )
 
-    def ask(self, query: StatisticQuery[T]) -> StatisticRelease:
+    def ask(self, query: Query[T]) -> StatisticRelease:
         """A new answer to `query`, whatever was asked before; errors are those of `Curator.ask`."""
         return self._curator.ask(self._table, query)
 

@@ -16,8 +16,8 @@ Outcome_contra = TypeVar("Outcome_contra", contravariant=True)
 class LogEStatistic(Protocol[Outcome_contra]):
     """An e-value, made of public constants alone, whose logarithm one record moves by at most `sensitivity`.
 
-    sensitivity is Δ = sup |log E(D) − log E(D')| over data sets that differ in one record of the same group, group sizes
-    public; finite and > 0. parameters are all public constants that fix the statistic, JSON values.
+    sensitivity is Δ = sup |log E(D) − log E(D')| over data sets that differ in one record of the same group, of public
+    size; finite and > 0. parameters are all public constants that fix the statistic, JSON values.
     """
 
     @property

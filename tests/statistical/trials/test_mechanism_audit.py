@@ -25,7 +25,6 @@ from synth_platform.generators.protocol import DPGenerator, PrivacyTarget
 from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.rows import EncodedRows
 from synth_platform.privacy.accounting import compose
-from synth_platform.privacy.curator import event_of
 from synth_platform.privacy.statistics import StatisticQuery, StatisticRelease
 from synth_platform.trials import mechanism_audit as audit_module
 from synth_platform.trials.mechanism_audit import FALSE_ALARM, ONE_RUN_SHARE, RUNS, THRESHOLDS, mechanism_audit
@@ -96,7 +95,7 @@ def test_a_correct_build_is_not_contradicted(code: str) -> None:
         return StatisticRelease(query.code, zeros, query.sensitivity, query.sigma, 1.0, "seeded", "", "")
 
     GENERATORS[code].measure(ask)
-    assert verdict.claimed == compose([event_of(query) for query in asked], DELTA)
+    assert verdict.claimed == compose([query.event for query in asked], DELTA)
     assert verdict.mu_claimed == pytest.approx(np.sqrt(sum((q.sensitivity / q.sigma) ** 2 for q in asked)), rel=1e-9)
 
 
