@@ -1,6 +1,6 @@
 """Who draws the noise: an operating-system-keyed stream for releases, a seeded one for tests.
 
-Both feed uniform words to the same exact sampler (`discrete_gaussian`), so tests exercise what releases run.
+Both feed uniform words to the same exact samplers (`discrete_gaussian`, `gumbel`), so tests exercise what releases run.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 from numpy.typing import NDArray
 
 from synth_platform.privacy.discrete_gaussian import IntArray, discrete_gaussian
+from synth_platform.privacy.gumbel import FloatArray, gumbel_top
 
 
 class NoiseSource(Protocol):
-    """Anything that draws discrete Gaussian noise and says where its randomness comes from."""
+    """Anything that draws discrete Gaussian noise and noisy choices and says where its randomness comes from."""
 
     @property
     def source(self) -> Literal["cryptographic", "seeded"]:
@@ -29,6 +30,10 @@ class NoiseSource(Protocol):
 
     def discrete_gaussian(self, sigma: float, size: int) -> IntArray:
         """`size` independent draws of N_Z(0, sigma²); sigma in grid steps, within [2^-10, 2^40]."""
+        ...
+
+    def gumbel_top(self, scores: FloatArray, size: int) -> IntArray:
+        """Positions of the `size` largest of scores [m] + standard Gumbel noise, largest first; 1 <= size <= m."""
         ...
 
 
@@ -46,7 +51,11 @@ class CryptographicNoise:
 
     def discrete_gaussian(self, sigma: float, size: int) -> IntArray:
         """`size` independent draws of N_Z(0, sigma²); sigma in grid steps."""
-        return discrete_gaussian(sigma, size, lambda n: _words(_stream(os.urandom(32)), n))
+        return discrete_gaussian(sigma, size, _words_under_a_new_key)
+
+    def gumbel_top(self, scores: FloatArray, size: int) -> IntArray:
+        """Positions of the `size` largest of scores [m] + standard Gumbel noise, largest first."""
+        return gumbel_top(scores, size, _words_under_a_new_key)
 
 
 class SeededNoise:
@@ -64,6 +73,10 @@ class SeededNoise:
         """`size` draws of N_Z(0, sigma²) from the next part of the stream; sigma in grid steps."""
         return discrete_gaussian(sigma, size, lambda n: _words(self._stream, n))
 
+    def gumbel_top(self, scores: FloatArray, size: int) -> IntArray:
+        """Positions of the `size` largest of scores [m] + Gumbel noise from the next part of the stream."""
+        return gumbel_top(scores, size, lambda n: _words(self._stream, n))
+
 
 def _stream(key: bytes) -> CipherContext:
     return Cipher(AES(key), CTR(bytes(16))).encryptor()
@@ -71,3 +84,7 @@ def _stream(key: bytes) -> CipherContext:
 
 def _words(stream: CipherContext, n: int) -> NDArray[np.uint64]:
     return np.frombuffer(stream.update(bytes(8 * n)), dtype="<u8").astype(np.uint64, copy=False)
+
+
+def _words_under_a_new_key(n: int) -> NDArray[np.uint64]:
+    return _words(_stream(os.urandom(32)), n)

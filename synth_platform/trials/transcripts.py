@@ -31,6 +31,10 @@ class Silence:
         """`size` zeros."""
         return np.zeros(size, dtype=np.int64)
 
+    def gumbel_top(self, scores: FloatArray, size: int) -> IntArray:
+        """Positions of the `size` largest scores [m] themselves, largest first."""
+        return np.argsort(-scores, kind="stable")[:size]
+
 
 class Door:
     """Where an auditor stands: data sets go in, what is released of them comes out, and what it would have cost.
