@@ -20,6 +20,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from synth_platform.contract.discovery_options import Discovery, DiscoveryPlan, plan_of_key, require_contrasts
 from synth_platform.contract.names import forbidden_term
 from synth_platform.contract.options import G0AOptions, G0Options, GateOptions, Share, Strict
 
@@ -34,6 +35,8 @@ TableName = Literal["manifest", "expression", "methylation", "clinical"]
 DP_GENERATORS: tuple[GeneratorCode, ...] = ("G0", "G0A")
 CONTROLS: tuple[GeneratorCode, ...] = ("S_ORACLE", "S_COPY", "S_MIX", "S_MARGINAL", "S_PUBLIC")
 RELEASABLE_DUA_TAG = "RELEASE_REVIEWED"
+
+_NOT_JUDGED = {"title", "dua_tag", "publication", "plans", "generators", "discovery"}
 
 
 class CohortSpecError(ValueError):
@@ -201,6 +204,7 @@ class CohortSpec(Strict):
     g0a: G0AOptions = G0AOptions()
     gates: GateOptions = GateOptions()
     synthetic: Synthetic
+    discovery: Discovery | None = None
 
     @field_validator("plans")
     @classmethod
@@ -257,6 +261,10 @@ class CohortSpec(Strict):
         features = [feature for panel in panels for feature in panel]
         if len({"row_key", *variables, *features}) != 1 + len(variables) + len(features):
             raise ValueError("panels, clinical: a feature id stands for one column of one table; give each its own")
+        if self.discovery is not None:
+            values = {name: (variable.kind, variable.categories) for name, variable in variables.items()}
+            matrices = [name for name in ("expression", "methylation") if getattr(self, name) is not None]
+            require_contrasts(self.discovery, values, matrices, self.outcome.time)
         if set(self.latent_batches) - set(self.batches):
             raise ValueError("latent_batches: every entry must be one of batches")
         if "S_ORACLE" in self.generators and self.source.reader != "virtual":
@@ -273,7 +281,7 @@ class CohortSpec(Strict):
     @property
     def registration(self) -> str:
         """SHA-256 of everything a gate's verdict depends on; the rest may change without judging again."""
-        fixed = self.model_dump(mode="json", exclude={"title", "dua_tag", "publication", "plans", "generators"})
+        fixed = self.model_dump(mode="json", exclude=_NOT_JUDGED)
         return hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).hexdigest()
 
     def plan(self, key: str) -> Plan:
@@ -292,6 +300,17 @@ class CohortSpec(Strict):
         if key != canonical:
             raise CohortSpecError(f"cohort {self.name!r}: plan {key!r} is called {canonical!r}; use that key")
         return Plan(epsilon=epsilon, delta=self.privacy.budget.delta)
+
+    def discovery_plan(self, key: str) -> DiscoveryPlan:
+        """The discovery plan under `key`. Raises CohortSpecError where the cohort registers no such contrast."""
+        if self.discovery is None:
+            raise CohortSpecError(
+                f"cohort {self.name!r} registers no contrasts; write discovery.contrasts into its cohort.yaml"
+            )
+        try:
+            return plan_of_key(self.discovery, key)
+        except ValueError as error:
+            raise CohortSpecError(f"cohort {self.name!r}: {error}") from error
 
     def plan_key(self, epsilon: float) -> str:
         """The key of the plan (epsilon, domain delta): the first registered one, else eps<number> at six decimals."""

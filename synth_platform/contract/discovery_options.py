@@ -1,0 +1,158 @@
+"""Private discoveries as a cohort registers them: contrasts, what they may cost, and how plans of them are named.
+
+Everything here is a public constant, group sizes included: how many patients stand on each side of a contrast is told
+to whoever reads a release, and the privacy of an e-value is that of one record replaced within its group.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
+
+from synth_platform.contract.options import Share, Strict
+
+Matrix = Literal["expression", "methylation"]
+Size = int | Literal["adaptive"]
+ContrastName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+
+_KEY = re.compile(r"([a-z][a-z0-9_]*)-mu(\d+(?:\.\d+)?)-alpha(0\.\d+)(?:-top([1-9]\d*))?")
+
+
+class Contrast(Strict):
+    """Which patients are compared, feature by feature.
+
+    variable:  a registered clinical variable: categorical, ordinal, binary or event for two groups; the survival time
+               for `log_rank`, with the event of `outcome` beside it.
+    case:      values that make a case; a binary variable's are "0" and "1". Empty for `log_rank`.
+    control:   values that make a control; by default every other one. A missing value is neither.
+    sizes:     private rows that are cases and controls; for `log_rank`, the number of private rows alone.
+    features:  the matrices whose features are the family of hypotheses.
+    statistic: `mann_whitney` for two groups, `log_rank` for survival.
+    auc:       the separation that the e-value is made for, as the AUROC of one feature; of `log_rank`, of a feature's
+               high side against its low side. A feature that separates more is found as well.
+    """
+
+    variable: str
+    case: tuple[str, ...] = ()
+    control: tuple[str, ...] = ()
+    sizes: tuple[PositiveInt, ...]
+    features: Annotated[tuple[Matrix, ...], Field(min_length=1)]
+    statistic: Literal["mann_whitney", "log_rank"] = "mann_whitney"
+    auc: Annotated[float, Field(gt=0.5, lt=1)] = 0.7
+    description: str = ""
+
+    @field_validator("case", "control", mode="before")
+    @classmethod
+    def _values_are_text(cls, values: Sequence[object]) -> object:
+        return tuple(str(value) for value in values) if isinstance(values, (list, tuple)) else values
+
+    @model_validator(mode="after")
+    def _fits_its_statistic(self) -> Contrast:
+        if len(set(self.features)) != len(self.features):
+            raise ValueError("features: a matrix appears twice")
+        if self.statistic == "log_rank":
+            if self.case or self.control:
+                raise ValueError("case, control: a log_rank contrast compares a feature's two sides; leave both out")
+            if len(self.sizes) != 1:
+                raise ValueError("sizes: a log_rank contrast has one, the number of private rows")
+            return self
+        if not self.case:
+            raise ValueError("case: needs at least one value of the variable")
+        if set(self.case) & set(self.control):
+            raise ValueError("case, control: a value stands on both sides")
+        if len(self.sizes) != 2:
+            raise ValueError("sizes: write [cases, controls], the public numbers of private rows on either side")
+        return self
+
+
+class Discovery(Strict):
+    """The contrasts of a cohort and what one of them costs unless it is asked for otherwise.
+
+    mu:    of one contrast, composed over the choice of size, the selection and the values. alpha: the false discovery
+           rate. size: how many features are selected; `adaptive` spends a tenth of mu² on choosing it.
+    largest: the most features that `adaptive` may select.
+    """
+
+    contrasts: Annotated[dict[ContrastName, Contrast], Field(min_length=1)]
+    mu: PositiveFloat = 1.0
+    alpha: Share = 0.05
+    size: PositiveInt | Literal["adaptive"] = "adaptive"
+    largest: PositiveInt = 256
+
+
+@dataclass(frozen=True)
+class DiscoveryPlan:
+    """One request for discoveries: a contrast with its price and its error rate."""
+
+    name: str
+    contrast: Contrast
+    mu: float
+    alpha: float
+    size: Size
+    largest: int
+
+    @property
+    def key(self) -> str:
+        """The one name of this plan: `basal-mu1-alpha0.05`, with `-top40` where the size is fixed."""
+        return plan_key(self.name, self.mu, self.alpha, self.size)
+
+
+def plan_key(contrast: str, mu: float, alpha: float, size: Size) -> str:
+    """The name of a discovery plan; figures at six decimals."""
+    fixed = "" if size == "adaptive" else f"-top{size}"
+    return f"{contrast}-mu{_figure(mu)}-alpha{_figure(alpha)}{fixed}"
+
+
+def plan_of_key(discovery: Discovery, key: str) -> DiscoveryPlan:
+    """The plan that `key` names. Raises ValueError where it is not the one name of a plan of these contrasts."""
+    match = _KEY.fullmatch(key)
+    if match is None or match[1] not in discovery.contrasts:
+        raise ValueError(
+            f"no discovery plan is called {key!r}; contrasts are {', '.join(discovery.contrasts)}, and a plan is named "
+            "CONTRAST-mu<number>-alpha<number>, with -top<size> where the size is fixed"
+        )
+    size: Size = "adaptive" if match[4] is None else int(match[4])
+    plan = DiscoveryPlan(
+        match[1], discovery.contrasts[match[1]], float(match[2]), float(match[3]), size, discovery.largest
+    )
+    if not (plan.mu > 0 and plan.alpha > 0) or plan.key != key:
+        raise ValueError(
+            f"discovery plan {key!r} is called {plan.key!r}: mu and alpha above 0, at six decimals at most"
+        )
+    return plan
+
+
+def require_contrasts(
+    discovery: Discovery, variables: Mapping[str, tuple[str, tuple[str, ...]]], matrices: Sequence[str], time: str
+) -> None:
+    """Hold contrasts to the cohort: `variables` by name (kind, categories), its matrices, its survival time.
+
+    Raises ValueError naming the field that does not fit.
+    """
+    for name, contrast in discovery.contrasts.items():
+        where, variable = f"discovery.contrasts.{name}", contrast.variable
+        survival = contrast.statistic == "log_rank"
+        kinds = ("survival_time",) if survival else ("categorical", "ordinal", "binary", "event")
+        kind, categories = variables.get(variable, (None, ()))
+        if kind not in kinds:
+            raise ValueError(f"{where}.variable: {variable!r} must be a clinical variable of kind {' or '.join(kinds)}")
+        if survival and variable != time:
+            raise ValueError(f"{where}.variable: log_rank needs the outcome's survival time, {time!r}")
+        values = set(categories or ("0", "1"))
+        unknown = sorted({*contrast.case, *contrast.control} - values)
+        if unknown:
+            raise ValueError(f"{where}: {', '.join(map(repr, unknown))} are not values of {variable!r}")
+        if set(contrast.case) == values:
+            raise ValueError(f"{where}.case: every value of {variable!r} is a case, nothing is left to compare with")
+        absent = [matrix for matrix in contrast.features if matrix not in matrices]
+        if absent:
+            raise ValueError(f"{where}.features: the cohort has no {absent[0]}")
+
+
+def _figure(value: float) -> str:
+    text = f"{value:.6f}".rstrip("0").rstrip(".")
+    return text or "0"
