@@ -185,7 +185,7 @@ def _exactly_ordered(candidates: _Candidates, words: Words) -> list[int]:
                 return -1
             if b.lowest is not None and a.highest is not None and b.lowest > a.highest:
                 return 1
-            a.refine()
-            b.refine()
+            for index in sorted((first, second)):
+                keys[index].refine()
 
     return sorted(range(len(keys)), key=cmp_to_key(compare))
