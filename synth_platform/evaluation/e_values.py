@@ -7,10 +7,10 @@ exchangeable. Rows must be made without knowing the split as well: `normalize.re
 **One look.** A score of every row (larger = more like a member), drawn without knowledge of membership, gives the
 Mann-Whitney count U of member/non-member pairs in the right order. For any t fixed beforehand
 
-    E = exp(tU) / M(t),    M(t) = prod_{i=1..n1} (e^{t(n0+i)} - 1) / (e^{ti} - 1) / C(n0 + n1, n1),
+    E = exp(tU) / M(t)
 
-is an exact e-value: M is the moment generating function of U under exchangeability without ties. With midranks U is the
-mean of U over all ways to break the ties, so E[exp(tU)] <= M(t) by Jensen's inequality.
+is an exact e-value, where M is the moment generating function of U under exchangeability without ties
+(`discovery.statistics.mann_whitney` has the formula, and why midranks keep E valid).
 
 log E is linear in U, so it is above 0 exactly where the attack's AUROC = U / (n0 n1) is above log M(t) / (t n0 n1).
 `tilt` chooses the t for which that AUROC is the registered limit: a look that stays within the limit never counts more
@@ -37,19 +37,11 @@ from functools import cache
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 from scipy.stats import rankdata
 
+from synth_platform.discovery.statistics.mann_whitney import log_moment
 from synth_platform.normalize.rows import FloatArray
-
-
-def log_moment(tilt: float, members: int, nonmembers: int) -> float:
-    """log E[exp(tilt U)] of the Mann-Whitney count under exchangeability without ties; tilt >= 0."""
-    if tilt == 0:
-        return 0.0
-    i = np.arange(1, members + 1, dtype=np.float64)
-    orders = gammaln(members + nonmembers + 1) - gammaln(members + 1) - gammaln(nonmembers + 1)
-    return float((_log_expm1(tilt * (nonmembers + i)) - _log_expm1(tilt * i)).sum() - orders)
 
 
 @cache
@@ -110,8 +102,3 @@ def e_bh(log_e: Mapping[str, float], alpha: float) -> frozenset[str]:
     threshold = math.log(len(ranked) / alpha) if ranked else 0.0
     rejected = max((k for k, (_, e) in enumerate(ranked, start=1) if e >= threshold - math.log(k)), default=0)
     return frozenset(name for name, _ in ranked[:rejected])
-
-
-def _log_expm1(x: FloatArray) -> FloatArray:
-    """log(e^x - 1) for x > 0 without overflow."""
-    return np.asarray(x + np.log(-np.expm1(-x)))

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
+from synth_platform.discovery.statistics.mann_whitney import log_moment
 from synth_platform.evaluation.e_values import (
     e_bh,
     log_accumulated,
     log_mean,
-    log_moment,
     mann_whitney_log_e,
     tilt,
 )
