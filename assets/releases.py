@@ -24,7 +24,8 @@ from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.replicates import native_table
 from synth_platform.normalize.rows import EncodedRows
 from synth_platform.release.assess import assess
-from synth_platform.release.package import table_sha256, verify_package, write_package
+from synth_platform.release.folder import verify_package
+from synth_platform.release.package import table_sha256, write_package
 from synth_platform.release.reaudit import package_checksum
 from synth_platform.release.rederive import NotRederivedError, require_rederived
 from synth_platform.release.register import Terms

@@ -11,7 +11,7 @@ from resources.private import fingerprint_key
 from resources.register import RegisterResource
 from synth_platform.contract.cohort_spec import DP_GENERATORS
 from synth_platform.release.findings import in_words
-from synth_platform.release.package import PackageError, verify_package
+from synth_platform.release.folder import PackageError, verify_package
 from synth_platform.release.standing import standing_fault
 
 

@@ -17,7 +17,7 @@ from synth_platform.privacy.fingerprint import load_or_create_key
 from synth_platform.privacy.ledger import Ledger
 from synth_platform.privacy.ledger_chain import Problem, VerifyReport
 from synth_platform.privacy.statistic_store import StoredReleaseError
-from synth_platform.release.package import PackageError, verify_package
+from synth_platform.release.folder import PackageError, verify_package
 
 ledger = typer.Typer(no_args_is_help=True, help="The privacy ledger: every private access, and what is left.")
 app.add_typer(ledger, name="ledger")

@@ -32,8 +32,6 @@ class Contrast(Strict):
     sizes:     private rows that are cases and controls; for `log_rank`, the number of private rows alone.
     features:  the matrices whose features are the family of hypotheses.
     statistic: `mann_whitney` for two groups, `log_rank` for survival.
-    auc:       the separation that the e-value is made for, as the AUROC of one feature; of `log_rank`, of a feature's
-               high side against its low side. A feature that separates more is found as well.
     """
 
     variable: str
@@ -42,7 +40,6 @@ class Contrast(Strict):
     sizes: tuple[PositiveInt, ...]
     features: Annotated[tuple[Matrix, ...], Field(min_length=1)]
     statistic: Literal["mann_whitney", "log_rank"] = "mann_whitney"
-    auc: Annotated[float, Field(gt=0.5, lt=1)] = 0.7
     description: str = ""
 
     @field_validator("case", "control", mode="before")
@@ -72,16 +69,17 @@ class Contrast(Strict):
 class Discovery(Strict):
     """The contrasts of a cohort and what one of them costs unless it is asked for otherwise.
 
-    mu:    of one contrast, composed over the choice of size, the selection and the values. alpha: the false discovery
-           rate. size: how many features are selected; `adaptive` spends a tenth of mu² on choosing it.
-    largest: the most features that `adaptive` may select.
+    mu:       of one contrast, composed over the choice of size, the selection and the values.
+    alpha:    the false discovery rate.
+    size:     how many features are selected; `adaptive` spends a tenth of mu² on choosing it.
+    expected: how many discoveries the e-values are made for where the size is adaptive; they find more or fewer too.
     """
 
     contrasts: Annotated[dict[ContrastName, Contrast], Field(min_length=1)]
     mu: PositiveFloat = 1.0
     alpha: Share = 0.05
     size: PositiveInt | Literal["adaptive"] = "adaptive"
-    largest: PositiveInt = 256
+    expected: PositiveInt = 20
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ class DiscoveryPlan:
     mu: float
     alpha: float
     size: Size
-    largest: int
+    expected: int
 
     @property
     def key(self) -> str:
@@ -117,7 +115,7 @@ def plan_of_key(discovery: Discovery, key: str) -> DiscoveryPlan:
         )
     size: Size = "adaptive" if match[4] is None else int(match[4])
     plan = DiscoveryPlan(
-        match[1], discovery.contrasts[match[1]], float(match[2]), float(match[3]), size, discovery.largest
+        match[1], discovery.contrasts[match[1]], float(match[2]), float(match[3]), size, discovery.expected
     )
     if not (plan.mu > 0 and plan.alpha > 0) or plan.key != key:
         raise ValueError(

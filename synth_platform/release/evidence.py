@@ -29,7 +29,7 @@ from synth_platform.privacy.ledger import Ledger
 from synth_platform.privacy.private_errors import quiet_errors
 from synth_platform.privacy.statistic_store import StatisticStore, StoredReleaseError
 from synth_platform.release.assess import schema_violations
-from synth_platform.release.package import CHECKSUMS
+from synth_platform.release.folder import CHECKSUMS
 
 FORMAT = "synth-evidence-1"
 BODY = "body_sha256"

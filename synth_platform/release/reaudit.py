@@ -24,7 +24,7 @@ from synth_platform.privacy.ledger import Ledger, LedgerError
 from synth_platform.privacy.ledger_chain import ANCHOR_LOST
 from synth_platform.privacy.private_errors import PrivateComputationError, quiet_errors
 from synth_platform.release.findings import Finding, HinderedError, Hindrance, recalling
-from synth_platform.release.package import CHECKSUMS, PackageError, verify_package
+from synth_platform.release.folder import CHECKSUMS, PackageError, verify_package
 from synth_platform.release.publish import published_ledger
 from synth_platform.release.register import Release, ReleaseRegister
 from synth_platform.release.standing import standing_fault

@@ -16,7 +16,8 @@ from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.privacy.accounting import compose
 from synth_platform.privacy.events import event_from_json
 from synth_platform.release import package
-from synth_platform.release.package import PackageError, verify_package, write_package
+from synth_platform.release.folder import PackageError, verify_package
+from synth_platform.release.package import write_package
 
 PRIVATE_FIGURE = 0.123457  # stands for every gate figure: a function of private rows
 INPUT_FINGERPRINT = "f" * 64
