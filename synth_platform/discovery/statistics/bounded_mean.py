@@ -44,7 +44,7 @@ class Betting:
     size: int
     null_mean: float
     stake: float
-    two_sided: bool
+    two_sided: bool = True
 
     def __post_init__(self) -> None:
         require_size(self.size)
@@ -95,7 +95,7 @@ class Hoeffding:
     null_mean: float
     bound: float
     tilt: float
-    two_sided: bool
+    two_sided: bool = True
 
     def __post_init__(self) -> None:
         require_size(self.size)

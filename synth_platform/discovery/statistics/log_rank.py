@@ -15,15 +15,16 @@ How many n1 exceed it is a fact of the private table. With w_i = exp(κ r_i),
 
 e_k the elementary symmetric polynomial: the divisor is the mean of the numerator over all choices of n1 patients.
 
-**Null.** The feature is independent of (time, event) jointly, so that given the pairs and n1 every choice of n1 patients
-is equally likely; E has mean exactly 1, **whatever Λ0**. A wrong hazard costs power and nothing else. The null is
-stronger than "no effect on the hazard": a feature that has to do with who is *censored* breaks it, as does a confounder.
+**Null.** The feature is independent of (time, event) jointly, so that given the pairs and n1 every choice of n1
+patients is equally likely; E has mean exactly 1, **whatever Λ0**. A wrong hazard costs power and nothing else. The null
+is stronger than "no effect on the hazard": a feature that has to do with who is *censored* breaks it, and so does a
+confounder.
 
 **Tilt.** κ > 0 looks for a higher hazard above the cut. Tilting by −κ is tilting the other group by κ; two-sided is the
-average of both. A planned log hazard ratio θ with V = events · n0 n1 / n² gains about V (κθ − κ²/2): κ = θ is best without noise,
-and V θ / (V + (1 + c)² / μ²) once the noise of μ-GDP has taken its Δ² / (2 μ²).
+average of both. With V = events · n0 n1 / n², log E gains about V (κθ − κ²/2) from a log hazard ratio θ; `design` says
+which tilt passes a threshold L most often, whatever θ: κ* = √( L / [V/2 + (1 + c)² / (2 μ_v²)] ).
 
-**Sensitivity**, one record replaced, which may change its group and so n1. Weights lie in [a, b], W = b/a = e^{κ(1 + c)};
+**Sensitivity**, one record replaced, which may change its group and so n1. Weights lie in [a, b], W = b/a = e^{κ(1+c)};
 let p_j be the mean of the products of j of the other n − 1 weights. p_{j+1}/p_j lies in [a, b], and
 e_k / C(n, k) = (k/n) w p_{k−1} + (1 − k/n) p_k for the record's own weight w.
 
@@ -49,7 +50,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from scipy.special import gammaln
 
-from synth_platform.discovery.statistics.checks import require_numbers, require_positive, require_rows, require_size
+from synth_platform.discovery.statistics.checks import require_numbers, require_positive, require_rows
 from synth_platform.discovery.statistics.elementary_symmetric import log_elementary_symmetric
 from synth_platform.discovery.statistics.protocol import BoolArray, FloatArray
 
@@ -77,8 +78,9 @@ class Survival:
 class LogRank:
     """The e-value of `size` patients, all constants public.
 
-    times: where Λ0 jumps, increasing, in the unit of the outcome's times; cumulative_hazard: Λ0 from each on (0 before the
-    first, constant after the last). clip C ≥ 0 bounds how far below 0 a residual counts; cut makes the groups; tilt κ > 0.
+    times: where Λ0 jumps, increasing, in the unit of the outcome's times; cumulative_hazard: Λ0 from each on (0 before
+    the first, constant after the last). clip C ≥ 0 bounds how far below 0 a residual counts; cut makes the groups;
+    tilt κ > 0.
     """
 
     size: int
@@ -87,10 +89,11 @@ class LogRank:
     clip: float
     cut: float
     tilt: float
-    two_sided: bool
+    two_sided: bool = True
 
     def __post_init__(self) -> None:
-        require_size(self.size)
+        if self.size < 2:
+            raise ValueError(f"size is {self.size}: two groups need at least two patients")
         require_positive("tilt", self.tilt)
         if not (math.isfinite(self.clip) and self.clip >= 0):
             raise ValueError(f"clip is {self.clip}: it must be finite and not negative")
