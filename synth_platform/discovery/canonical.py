@@ -10,10 +10,10 @@ people cost √k·μ, which is why a scan over many hypotheses selects first and
 
 On a computer both halves have to survive rounding. With a grid step g, which is a public power of two,
 
-1. **Privacy.** log E is floored to steps of g. Two integers ⌊a/g⌋, ⌊b/g⌋ with |a − b| ≤ Δ + 2·ROUNDING differ by at most
-   ⌈(Δ + 2·ROUNDING)/g⌉, so Δ is rounded up to a whole number of steps and discrete Gaussian noise of scale
-   `sigma` = steps/μ is added in integers (docs/noise.md states how the discrete law is ρ-zCDP exactly and μ-GDP up to a
-   stated δ).
+1. **Privacy.** log E is floored to steps of g. Two integers ⌊a/g⌋, ⌊b/g⌋ with |a − b| ≤ Δ + 2·ROUNDING differ by at
+   most ⌈(Δ + 2·ROUNDING)/g⌉, so Δ is rounded up to a whole number of steps and discrete Gaussian noise of scale
+   `sigma` = steps/μ is added in integers (docs/noise.md states how the discrete law is ρ-zCDP exactly and μ-GDP up
+   to a stated δ).
 2. **Validity.** A discrete Gaussian Z of scale σ ≥ 1 has P(Z ≤ k) ≤ Φ((k + 1)/σ): it is at most one step "smaller" than
    a continuous one. The shift is therefore s²/2, rounded up, plus one step, plus ROUNDING; and given E the release is
    stochastically at most E·exp(−ξ). So E[E_DP] ≤ E[E], and every threshold proved for Gaussian noise holds as it is.
@@ -58,8 +58,8 @@ class Canonical:
     def __post_init__(self) -> None:
         if not 0 < self.sensitivity < math.inf:
             raise ValueError(
-                f"sensitivity is {self.sensitivity}, expected finite and > 0: an e-value with unbounded log-sensitivity "
-                "needs bounded factors before it can be private"
+                f"sensitivity is {self.sensitivity}, expected finite and > 0: an e-value with unbounded "
+                "log-sensitivity needs bounded factors before it can be private"
             )
         if not 0 < self.mu <= LARGEST_MU:
             raise ValueError(f"mu is {self.mu}, expected > 0 and at most 2^20: it is the privacy cost of each e-value")
@@ -118,7 +118,7 @@ class Canonical:
         log_e = checked_log_e(log_e)
         if np.abs(log_e).max(initial=0.0) > _LARGEST_STEP_COUNT * self.granularity:
             raise ValueError(
-                f"log_e is larger than a statistic with sensitivity {self.sensitivity:.3g} can be: check the sensitivity"
+                f"log_e is larger than a statistic of sensitivity {self.sensitivity:.3g} can be: check the sensitivity"
             )
         return np.asarray(np.floor(log_e / self.granularity), dtype=np.int64)
 

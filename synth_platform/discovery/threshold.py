@@ -4,11 +4,12 @@ A private e-value is E·exp(−ξ), ξ ~ N(s²/2, s²), and the law of ξ is pub
 
     F_c(x) = Φ((log(x/c) − s²/2)/s),
 
-so the worst rejection rate over all nulls E[E] ≤ 1 is the concave envelope of F_c at 1, R(c) = sup_{x ≥ 1} F_c(x)/x. The line
-from the origin touches F_c where u = (log(x/c) − s²/2)/s solves φ(u)/Φ(u) = s. With that u_s and K(s) = φ(u_s + s)/s,
+so the worst rejection rate over all nulls E[E] ≤ 1 is the concave envelope of F_c at 1, R(c) = sup_{x ≥ 1}
+F_c(x)/x. The line from the origin touches F_c where u = (log(x/c) − s²/2)/s solves φ(u)/Φ(u) = s. With that u_s and
+K(s) = φ(u_s + s)/s,
 
-    R(c) = K(s)/c                        if c ≥ K(s)/Φ(u_s)     (worst null: E ∈ {0, x} or E ∈ {ε, x}),
-    R(c) = Φ(−(log c + s²/2)/s)          otherwise              (worst null: E ≡ 1),
+    R(c) = K(s)/c                 if c ≥ K(s)/Φ(u_s)    (worst null: E = x with probability 1/x, else almost 0),
+    R(c) = Φ(−(log c + s²/2)/s)   otherwise             (worst null: E ≡ 1),
 
 and c*, the solution of R(c) = α, is K(s)/α if Φ(u_s) ≥ α and exp(−s²/2 − s·Φ⁻¹(α)) otherwise. K(s) < 1, so c* < 1/α.
 
@@ -16,19 +17,20 @@ and c*, the solution of R(c) = α, is K(s)/α if Φ(u_s) ≥ α and exp(−s²/2
 
 - `FixedRule(alpha, s)`: one hypothesis, and a level fixed before any evidence was seen. It rejects at c*, and
   P(reject) ≤ alpha whatever the null. `log_p_value` is R(E_DP), its p-value, for the same situation.
-- `rejects_pointwise`: for e-values that a selection has picked, or a level that data chose. It rejects at K/alpha, and
-  P(reject | E) ≤ alpha·E for *every* E. So E[1{reject}/alpha] ≤ 1 holds for each null even if alpha depends on the data
-  and on which and how many were selected, as long as it does not depend on the noise of the value itself. If k out of m
-  are selected, rejecting those with E_DP ≥ K·m/(alpha·k) makes E[false rejections/k] ≤ alpha. It does *not* turn a best-of-m
-  into one test: at level alpha for each, as with any test, up to m·alpha false ones are to be expected.
+- `rejects_pointwise`: for e-values that a selection has picked, or a level that data chose. It rejects at K/alpha,
+  and P(reject | E) ≤ alpha·E for *every* E. So E[1{reject}/alpha] ≤ 1 holds for each null even if alpha depends on
+  the data and on which and how many were selected, as long as it does not depend on the noise of the value itself.
+  If k out of m are selected, rejecting those with E_DP ≥ K·m/(alpha·k) makes E[false rejections/k] ≤ alpha. It does
+  *not* turn a best-of-m into one test: at level alpha for each, as with any test, up to m·alpha false ones are to
+  be expected.
 
-Where c* = K/alpha both are the same. Below, at E ≡ 1, c* rejects E < 1 more often than alpha·E: a level that looked at E can
-exploit it, so a `FixedRule` refuses e-values that were selected.
+Where c* = K/alpha both are the same. Below, at E ≡ 1, c* rejects E < 1 more often than alpha·E: a level that looked
+at E can exploit it, so a `FixedRule` refuses e-values that were selected.
 
-**Gains over the non-private test are randomisation.** At small s the private test can reject more often than E ≥ 1/α without
-noise. Privacy has not made evidence: the rule E ≥ 1/α is wasteful, it never rejects on E slightly below 1/α, and noise
-does so with some probability. Whoever holds E could toss a coin and reject with probability min(1, α·E), without any
-privacy; that is at least as powerful as every rule with P(reject | E) ≤ α·E, this one included.
+**Gains over the non-private test are randomisation.** At small s the private test can reject more often than E ≥
+1/α without noise. Privacy has not made evidence: the rule E ≥ 1/α is wasteful, it never rejects on E slightly below
+1/α, and noise does so with some probability. Whoever holds E could toss a coin and reject with probability min(1,
+α·E), without any privacy; that is at least as powerful as every rule with P(reject | E) ≤ α·E, this one included.
 """
 
 from __future__ import annotations
@@ -53,8 +55,8 @@ class SelectedAfterwardsError(ValueError):
 
     def __init__(self) -> None:
         super().__init__(
-            "these e-values came out of a selection, and c* and its p-value hold only for a hypothesis and a level fixed "
-            "beforehand: use rejects_pointwise, or e-BH over all hypotheses"
+            "these e-values came out of a selection, and c* and its p-value hold only for a hypothesis and a level "
+            "fixed beforehand: use rejects_pointwise, or e-BH over all hypotheses"
         )
 
 
@@ -166,8 +168,8 @@ def _log_worst_null_rejection(log_c: ArrayLike, s: float) -> FloatArray:
 def _tangent(s: float) -> float:
     """v = u_s + s > 0, where φ(u_s)/Φ(u_s) = s.
 
-    φ(u)/Φ(u) = √(2/π)/erfcx(−u/√2) has no cancellation; it falls in u and exceeds −u, so v lies in (0, s + 38). Solving for
-    v keeps its digits at large s, where v ≈ 1/s.
+    φ(u)/Φ(u) = √(2/π)/erfcx(−u/√2) has no cancellation; it falls in u and exceeds −u, so v lies in (0, s + 38).
+    Solving for v keeps its digits at large s, where v ≈ 1/s.
     """
     _check_s(s)
 
