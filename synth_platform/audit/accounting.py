@@ -1,7 +1,8 @@
 """Privacy costs by other roads than the accountant takes: quadrature, numerical minimisation, bisection.
 
-An event is its JSON document. Gaussian mechanisms compose through sum(1/z^2); Poisson-sampled ones through their Rényi
-curve, integrated from its definition (8-1 §2.5) instead of expanded in binomials.
+An event is its JSON document. Gaussian mechanisms compose through sum(1/z^2), selections through the mu they have, and
+Poisson-sampled mechanisms through their Rényi curve, integrated from its definition (8-1 §2.5) instead of expanded in
+binomials.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _BISECTIONS = 100
 
 @dataclass
 class Composed:
-    """What mechanisms add up to: precision = sum 1/z^2 of the unsampled ones, (q, z) -> steps of the sampled ones."""
+    """What mechanisms add up to: precision = sum mu^2 of the unsampled ones, (q, z) -> steps of the sampled ones."""
 
     precision: float = 0.0
     sampled: Counter[tuple[float, float]] = field(default_factory=Counter)
@@ -52,6 +53,8 @@ def _add(total: Composed, event: Mapping[str, Any], times: int) -> None:
     kind = text(event, "type")
     if kind == "GaussianDpEvent":
         total.precision += times / _positive(event, "noise_multiplier") ** 2
+    elif kind == "BoundedRangeDpEvent":
+        total.precision += times * bounded_range_mu(_positive(event, "eta")) ** 2
     elif kind == "PoissonSampledDpEvent":
         inner = event["event"]
         q, z = number(event, "sampling_probability"), _positive(inner, "noise_multiplier")
@@ -68,6 +71,19 @@ def _add(total: Composed, event: Mapping[str, Any], times: int) -> None:
             _add(total, part, times)
     elif kind != "NoOpDpEvent":
         raise MalformedError("event.type")
+
+
+def bounded_range_mu(eta: float) -> float:
+    """The mu at which two Gaussians are as far apart as the two answers of randomised response with log odds eta/2.
+
+    Both differ by tanh(eta/4) in total variation; for Gaussians that is erf(mu / (2 sqrt 2)), solved by bisection.
+    """
+    apart = math.exp(-eta / 2) / (1 + math.exp(-eta / 2))  # (1 - tanh(eta/4)) / 2: keeps its digits at large eta
+    low, high = 0.0, 80.0
+    for _ in range(2 * _BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if math.erfc(middle / (2 * math.sqrt(2))) / 2 > apart else (low, middle)
+    return high
 
 
 def _positive(event: Mapping[str, Any], name: str) -> float:

@@ -22,6 +22,8 @@ SENSITIVITIES: Mapping[str, Callable[[float], float]] = {
     "G0_MOMENT": lambda clip: clip * clip,
     "G0A_COUNTS": lambda clip: 1.0,
 }
+# Mechanisms on e-values: one record replaced within its group.
+REPLACE_ONE = frozenset({"E_SIZE", "E_SELECTION", "E_VALUES"})
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,13 @@ def _entry(found: Findings, name: str, entry: Entry, registered: Document) -> No
     row, event = entry.reserved, entry.event
     sensitivity, scale = number(row, "sensitivity"), number(row, "scale")
     found.holds(f"{name}/positive", "sensitivity", sensitivity > 0 and scale > 0)
-    found.same(f"{name}/neighbouring", "sensitivity", row.get("neighbouring"), "add_remove")
+    single = event.get("event", event) if event.get("type") == "SelfComposedDpEvent" else event
+    relation = "replace_one" if row.get("code") in REPLACE_ONE else "add_remove"
+    found.same(f"{name}/neighbouring", "sensitivity", row.get("neighbouring"), relation)
+    if single.get("type") == "BoundedRangeDpEvent":
+        claimed, own = number(single, "eta"), 2 * sensitivity / scale
+        same = math.isclose(claimed, own, rel_tol=1e-9)
+        found.holds(f"{name}/eta", "noise_multiplier", same, f"claimed {claimed:.9g}, found {own:.9g}")
     if event.get("type") == "GaussianDpEvent":
         claimed, own = number(event, "noise_multiplier"), scale / sensitivity
         same = math.isclose(claimed, own, rel_tol=1e-9)

@@ -69,8 +69,23 @@ def test_composition_counts_what_is_nested() -> None:
     assert total.mu is None
 
 
+@pytest.mark.parametrize("eta", [1e-3, 0.08, 1.0, 6.0, 60.0])
+def test_a_selection_costs_what_randomised_response_of_half_its_range_costs(eta: float) -> None:
+    """Phi(mu/2) = 1 / (1 + exp(-eta/2)), from the sum of squares over a self-composition."""
+    event = {"type": "SelfComposedDpEvent", "event": {"type": "BoundedRangeDpEvent", "eta": eta}, "count": 9}
+    mu = math.sqrt(compose([event]).precision) / 3
+    assert norm.logsf(mu / 2) == pytest.approx(-math.log1p(math.exp(eta / 2)), rel=1e-9)
+
+
 @pytest.mark.parametrize(
-    "event", [{}, {"type": "LaplaceDpEvent"}, GAUSS | {"noise_multiplier": 0}, GAUSS | {"noise_multiplier": "2"}]
+    "event",
+    [
+        {},
+        {"type": "BoundedRangeDpEvent", "eta": 0},
+        {"type": "LaplaceDpEvent"},
+        GAUSS | {"noise_multiplier": 0},
+        GAUSS | {"noise_multiplier": "2"},
+    ],
 )
 def test_an_event_that_cannot_be_accounted_is_malformed(event: dict[str, object]) -> None:
     with pytest.raises(MalformedError):
