@@ -40,6 +40,7 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp
 from scipy.stats import rankdata
 
+from synth_platform.discovery.e_bh import e_bh as rejected_positions
 from synth_platform.discovery.statistics.mann_whitney import log_moment
 from synth_platform.normalize.rows import FloatArray
 
@@ -94,11 +95,6 @@ def log_accumulated(looks: Sequence[float | None]) -> float:
 
 
 def e_bh(log_e: Mapping[str, float], alpha: float) -> frozenset[str]:
-    """The hypotheses that e-BH rejects at level `alpha`, from the log e-value of each by name.
-
-    They are the k largest of K e-values, for the largest k whose smallest is at or above K / (k alpha).
-    """
-    ranked = sorted(log_e.items(), key=lambda item: -item[1])
-    threshold = math.log(len(ranked) / alpha) if ranked else 0.0
-    rejected = max((k for k, (_, e) in enumerate(ranked, start=1) if e >= threshold - math.log(k)), default=0)
-    return frozenset(name for name, _ in ranked[:rejected])
+    """The hypotheses that e-BH rejects at level `alpha`, from the log e-value of each by name (`discovery.e_bh`)."""
+    names = list(log_e)
+    return frozenset(names[i] for i in rejected_positions(list(log_e.values()), alpha))
