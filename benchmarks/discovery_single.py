@@ -88,10 +88,8 @@ def main() -> None:
         print(f"| {s:g} | " + " | ".join(cells) + " |")
     for name, power in (("not private, E ≥ 1/alpha", power_without_noise), ("not private, with a coin", power_of_coin)):
         print(f"| {name} | " + " | ".join(f"{power(shift, ALPHA):.3f}" for shift in SHIFTS) + " |")
-    print(
-        "\nWhere the calibrated private test beats `E ≥ 1/alpha` without noise, the gain is randomisation, not privacy:"
-    )
-    print("a coin that rejects with probability alpha·E below 1/alpha, without any noise, gains more.")
+    print("\nWhere the calibrated private test beats `E ≥ 1/alpha` without noise, the gain is randomisation, not")
+    print("privacy: a coin that rejects with probability alpha·E below 1/alpha, without any noise, gains more.")
 
     began = time.perf_counter()
     privatise(np.zeros(10_000_000), 0.1, 1.0, CryptographicNoise())

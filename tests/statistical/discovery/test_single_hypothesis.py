@@ -17,6 +17,7 @@ from benchmarks.discovery_single import (
     power_private,
     power_without_noise,
     worst_null,
+    worst_point,
 )
 from synth_platform.discovery.aggregate import average_before, product_of_disjoint
 from synth_platform.discovery.canonical import Canonical, PrivateLogE, privatise
@@ -56,25 +57,29 @@ def test_the_calibrated_rule_has_its_level_at_the_worst_null_and_at_the_constant
 
 @pytest.mark.parametrize("s", [0.1, 1.0, 4.0])
 def test_p_values_of_the_constant_null_are_no_smaller_than_uniform(s: float) -> None:
-    """P(p ≤ a) ≤ a at every a at once: one-sided Kolmogorov-Smirnov, false alarm 1e-7; uniform below K/c at s = 4."""
+    """P(p ≤ a) ≤ a at every a at once: one-sided Kolmogorov-Smirnov, false alarm 1e-7.
+
+    At s = 4 this null is the worst one for every a above 8e-5, and p is uniform: two-sided, false alarm 1e-7.
+    """
     p = np.exp(log_p_value(released(np.zeros(DRAWS), s, 1.0, 5)))
     assert kstest(p, "uniform", alternative="greater").pvalue > FALSE_ALARM
-    assert (np.quantile(p, 0.5) <= 0.51) == (s == 4.0)
+    if s == 4.0:
+        assert kstest(p, "uniform").pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("s", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("s", [0.1, 0.5, 1.0])
 def test_after_a_selection_the_pointwise_rule_keeps_its_promise(s: float) -> None:
-    """The best of 20 two-point nulls, level alpha/20: P(reject) ≤ alpha. False alarm 1e-7.
+    """The best of 20 two-point nulls at level alpha/20, where the line touches: P(reject) ≤ alpha, and nearly alpha.
 
-    A selection by the evidence alone, without noise, is the least favourable one.
+    The selection sees the evidence itself, the least favourable one. False alarm 2e-7.
     """
-    log_x = math.log(20 / ALPHA) + s**2 / 2
+    log_x = worst_point(math.log(calibration_constant(s) * 20 / ALPHA), s)
     hits = np.random.default_rng(8).random((DRAWS // 4, 20)) < math.exp(-log_x)
     best = np.where(hits.any(axis=1), log_x, -60.0)
     private = released(best, s, 1.0, 9, selected=True)
     low, high = bounds(int(rejects_pointwise(private, ALPHA / 20).sum()), best.size)
     assert low <= ALPHA
-    assert high > ALPHA / 4
+    assert high > 0.9 * ALPHA
 
 
 @pytest.mark.parametrize("s", [0.1, 0.5, 1.0, 4.0])
