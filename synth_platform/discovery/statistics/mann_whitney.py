@@ -119,7 +119,7 @@ class MannWhitney:
     def _counts(self, values: FloatArray, case: BoolArray) -> FloatArray:
         """U of each column: multiples of 1/2, exact in float64."""
         counts = np.empty(values.shape[1])
-        for block in column_blocks(values.shape[1], values.shape[0]):
+        for block in column_blocks(values.shape[1], 8 * values.shape[0]):
             require_numbers(values[:, block])
             counts[block] = rankdata(values[:, block], axis=0)[case].sum(axis=0)
         return counts - self.n_case * (self.n_case + 1) / 2

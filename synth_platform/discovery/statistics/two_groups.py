@@ -8,7 +8,7 @@ import numpy as np
 
 from synth_platform.discovery.statistics.protocol import BoolArray
 
-_CELLS = 1 << 20  # of one block: 8 MiB of float64
+_BLOCK = 1 << 21  # bytes: what a core's cache holds
 
 
 def require_groups(n_case: int, n_control: int) -> None:
@@ -25,7 +25,7 @@ def require_case(case: BoolArray, n_case: int, n_control: int) -> None:
         raise ValueError("case marks another number of records than n_case, the registered size: register it anew")
 
 
-def column_blocks(columns: int, rows: int) -> Iterator[slice]:
-    """Slices over all columns, each of at most 2^20 cells (or one column)."""
-    width = max(1, _CELLS // rows)
+def column_blocks(columns: int, column_bytes: int) -> Iterator[slice]:
+    """Slices over all columns, each of at most 2 MiB (or one column), given the bytes that one column takes."""
+    width = max(1, _BLOCK // column_bytes)
     return (slice(start, start + width) for start in range(0, columns, width))
