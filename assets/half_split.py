@@ -15,7 +15,8 @@ from checks.specs import check_spec
 from checks.verdicts import VERDICT
 from resources.cohorts import CohortRegistry
 from resources.home import HomeResource
-from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, GeneratorCode, Plan
+from synth_platform.contract.cohort_sections import Plan
+from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, GeneratorCode
 from synth_platform.normalize.reference import PublicReference
 from synth_platform.privacy.private_errors import quiet_errors
 from synth_platform.privacy.private_table import PrivateTable

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.generator_table import tcga_stage
-from synth_platform.contract.cohort_spec import DP_GENERATORS, Plan
+from synth_platform.contract.cohort_sections import Plan
+from synth_platform.contract.cohort_spec import DP_GENERATORS
 from synth_platform.evaluation.attacks import attack_scores
 from synth_platform.normalize.batch import fit_batch
 from synth_platform.normalize.rows import EncodedRows, FloatArray, concatenate

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.planted_bugs import HARMLESS, PLANTED
-from synth_platform.contract.cohort_spec import CohortSpec, GeneratorCode, Plan, load_cohort_spec
+from synth_platform.contract.cohort_sections import Plan
+from synth_platform.contract.cohort_spec import CohortSpec, GeneratorCode, load_cohort_spec
 from synth_platform.contract.tables import split_public
 from synth_platform.generators.build import make_generator
 from synth_platform.normalize.reference import PublicReference, build_reference

@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 from sklearn.preprocessing import StandardScaler
 
-from synth_platform.contract.cohort_spec import ClinicalVariable, CohortSpec, Modality
+from synth_platform.contract.cohort_sections import ClinicalVariable, Modality
+from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.contract.tables import CohortTables, modality_mask
 from synth_platform.normalize.batch import BatchCorrection, fit_batch
 from synth_platform.normalize.encoder import fit_encoder

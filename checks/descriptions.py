@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from checks.summaries import ANY_NUMBER_OF_NULLS, SUMMARY, Described, Rule, rules, summarise_arrays, summarise_document
-from synth_platform.contract.cohort_spec import CohortSpec, TableName
+from synth_platform.contract.cohort_sections import TableName
+from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.contract.features import FEATURE_COLUMNS
 from synth_platform.contract.rules import ValueRule, value_rules
 from synth_platform.contract.summary import column_summary

@@ -13,7 +13,8 @@ from rich.table import Table
 from resources.cohorts import CohortRegistry
 from synth_platform.cli.app import BAD_INPUT, Json, app, console, existing_folder, fail, home, print_json
 from synth_platform.cli.calibration import calibration_line, calibration_standing, probe, write_calibration
-from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, CohortSpecError, Plan, load_cohort_spec
+from synth_platform.contract.cohort_sections import Plan
+from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, CohortSpecError, load_cohort_spec
 from synth_platform.contract.hints import hint
 from synth_platform.contract.tables import CohortTables, of_split
 from synth_platform.contract.validate import select_registered, validate

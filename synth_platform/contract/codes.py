@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from synth_platform.contract.cohort_spec import TableName
+from synth_platform.contract.cohort_sections import TableName
 
 RejectionCode = Literal[
     "FORBIDDEN_FIELD",  # a field that may hold an identifier, free text or a date, at any depth

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from synth_platform.contract.codes import Rejection, RejectionCode, column_place
-from synth_platform.contract.cohort_spec import TableName
+from synth_platform.contract.cohort_sections import TableName
 from synth_platform.contract.names import forbidden_content, forbidden_term
 from synth_platform.contract.rules import KEY_RULE, ValueRule
 from synth_platform.contract.tables import MATRICES

@@ -1,4 +1,4 @@
-"""Private discoveries as a cohort registers them: contrasts, what they may cost, and how plans of them are named.
+"""Private discoveries as they are registered: contrasts, what they may cost, and how plans of them are named.
 
 Everything here is a public constant, group sizes included: how many patients stand on each side of a contrast is told
 to whoever reads a release, and the privacy of an e-value is that of one record replaced within its group.
@@ -7,7 +7,7 @@ to whoever reads a release, and the privacy of an e-value is that of one record 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -20,6 +20,21 @@ Size = int | Literal["adaptive"]
 ContrastName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
 _KEY = re.compile(r"([a-z][a-z0-9_]*)-mu(\d+(?:\.\d+)?)-alpha(0\.\d+)(?:-top([1-9]\d*))?")
+
+
+class Terms(Strict):
+    """What one contrast costs and how often it may be wrong, unless it is asked for otherwise.
+
+    mu:       composed over the choice of size, the selection and the values.
+    alpha:    the false discovery rate.
+    size:     how many hypotheses are selected; `adaptive` spends part of mu² on choosing it.
+    expected: how many discoveries the e-values are made for where the size is adaptive; they find more or fewer too.
+    """
+
+    mu: PositiveFloat = 1.0
+    alpha: Share = 0.05
+    size: PositiveInt | Literal["adaptive"] = "adaptive"
+    expected: PositiveInt = 20
 
 
 class Contrast(Strict):
@@ -44,7 +59,7 @@ class Contrast(Strict):
 
     @field_validator("case", "control", mode="before")
     @classmethod
-    def _values_are_text(cls, values: Sequence[object]) -> object:
+    def _values_are_text(cls, values: object) -> object:
         return tuple(str(value) for value in values) if isinstance(values, (list, tuple)) else values
 
     @model_validator(mode="after")
@@ -66,28 +81,17 @@ class Contrast(Strict):
         return self
 
 
-class Discovery(Strict):
-    """The contrasts of a cohort and what one of them costs unless it is asked for otherwise.
-
-    mu:       of one contrast, composed over the choice of size, the selection and the values.
-    alpha:    the false discovery rate.
-    size:     how many features are selected; `adaptive` spends a tenth of mu² on choosing it.
-    expected: how many discoveries the e-values are made for where the size is adaptive; they find more or fewer too.
-    """
+class Discovery(Terms):
+    """The contrasts of a cohort, by name, and their terms."""
 
     contrasts: Annotated[dict[ContrastName, Contrast], Field(min_length=1)]
-    mu: PositiveFloat = 1.0
-    alpha: Share = 0.05
-    size: PositiveInt | Literal["adaptive"] = "adaptive"
-    expected: PositiveInt = 20
 
 
 @dataclass(frozen=True)
 class DiscoveryPlan:
-    """One request for discoveries: a contrast with its price and its error rate."""
+    """One request for discoveries: a contrast with its terms."""
 
-    name: str
-    contrast: Contrast
+    contrast: str
     mu: float
     alpha: float
     size: Size
@@ -96,31 +100,27 @@ class DiscoveryPlan:
     @property
     def key(self) -> str:
         """The one name of this plan: `basal-mu1-alpha0.05`, with `-top40` where the size is fixed."""
-        return plan_key(self.name, self.mu, self.alpha, self.size)
+        fixed = "" if self.size == "adaptive" else f"-top{self.size}"
+        return f"{self.contrast}-mu{_figure(self.mu)}-alpha{_figure(self.alpha)}{fixed}"
 
 
-def plan_key(contrast: str, mu: float, alpha: float, size: Size) -> str:
-    """The name of a discovery plan; figures at six decimals."""
-    fixed = "" if size == "adaptive" else f"-top{size}"
-    return f"{contrast}-mu{_figure(mu)}-alpha{_figure(alpha)}{fixed}"
+def plan_on(terms: Terms, contrast: str) -> DiscoveryPlan:
+    """The plan of a contrast on its registered terms."""
+    return DiscoveryPlan(contrast, terms.mu, terms.alpha, terms.size, terms.expected)
 
 
-def plan_of_key(discovery: Discovery, key: str) -> DiscoveryPlan:
+def plan_of_key(terms: Terms, contrasts: Collection[str], key: str) -> DiscoveryPlan:
     """The plan that `key` names. Raises ValueError where it is not the one name of a plan of these contrasts."""
     match = _KEY.fullmatch(key)
-    if match is None or match[1] not in discovery.contrasts:
+    if match is None or match[1] not in contrasts:
         raise ValueError(
-            f"no discovery plan is called {key!r}; contrasts are {', '.join(discovery.contrasts)}, and a plan is named "
+            f"no discovery plan is called {key!r}; contrasts are {', '.join(contrasts)}, and a plan is named "
             "CONTRAST-mu<number>-alpha<number>, with -top<size> where the size is fixed"
         )
     size: Size = "adaptive" if match[4] is None else int(match[4])
-    plan = DiscoveryPlan(
-        match[1], discovery.contrasts[match[1]], float(match[2]), float(match[3]), size, discovery.expected
-    )
-    if not (plan.mu > 0 and plan.alpha > 0) or plan.key != key:
-        raise ValueError(
-            f"discovery plan {key!r} is called {plan.key!r}: mu and alpha above 0, at six decimals at most"
-        )
+    plan = DiscoveryPlan(match[1], float(match[2]), float(match[3]), size, terms.expected)
+    if plan.key != key or not (plan.mu > 0 and plan.alpha > 0):
+        raise ValueError(f"discovery plan {key!r} is called {plan.key!r}: mu and alpha above 0, at most six decimals")
     return plan
 
 
@@ -152,5 +152,4 @@ def require_contrasts(
 
 
 def _figure(value: float) -> str:
-    text = f"{value:.6f}".rstrip("0").rstrip(".")
-    return text or "0"
+    return f"{value:.6f}".rstrip("0").rstrip(".")

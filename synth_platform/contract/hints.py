@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from synth_platform.contract.codes import Rejection, RejectionCode
-from synth_platform.contract.cohort_spec import CohortSpec, TableName
+from synth_platform.contract.cohort_sections import TableName
+from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.contract.rules import KEY_RULE, ValueRule, value_rules
 from synth_platform.contract.tables import MATRICES, REFERENCE_BATCH, SYNTHETIC_SPLIT, CohortTables
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from synth_platform.contract.codes import Rejection, RejectionCode
-from synth_platform.contract.cohort_spec import CohortSpec, TableName
+from synth_platform.contract.cohort_sections import TableName
+from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.contract.names import words
 from synth_platform.contract.rules import modality_masks
 from synth_platform.contract.tables import (

@@ -10,7 +10,8 @@ from typing import Literal
 import polars as pl
 
 from synth_platform.contract.codes import RejectionCode
-from synth_platform.contract.cohort_spec import ClinicalVariable, CohortSpec, TableName
+from synth_platform.contract.cohort_sections import ClinicalVariable, TableName
+from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.contract.tables import (
     REAL_SPLITS,
     REFERENCE_BATCH,

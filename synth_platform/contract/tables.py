@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from synth_platform.contract.cohort_spec import CohortSpec, MatrixName, Modality, TableName
+from synth_platform.contract.cohort_sections import MatrixName, Modality, TableName
+from synth_platform.contract.cohort_spec import CohortSpec
 
 OPAQUE_KEY = r"^[A-Z]{1,3}-[0-9]{6}$"
 SYNTHETIC_PREFIX = "S-"

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from synth_platform.contract.codes import Rejection, RejectionCode
-from synth_platform.contract.cohort_spec import CohortSpec, TableName
+from synth_platform.contract.cohort_sections import TableName
+from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.contract.columns import check_columns
 from synth_platform.contract.keys import (
     RowFindings,

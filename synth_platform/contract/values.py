@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from synth_platform.contract.codes import Rejection, RejectionCode
-from synth_platform.contract.cohort_spec import TableName
+from synth_platform.contract.cohort_sections import TableName
 from synth_platform.contract.rules import ValueRule
 from synth_platform.contract.summary import column_summary
 

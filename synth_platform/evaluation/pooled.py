@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy.stats import rankdata
 
-from synth_platform.contract.cohort_spec import EndpointName
+from synth_platform.contract.cohort_sections import EndpointName
 from synth_platform.evaluation.endpoints import concordance, macro_f1, spearman
 from synth_platform.evaluation.learners import anova_f
 from synth_platform.evaluation.utility import Arm, Mask, Value

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from synth_platform.contract.cohort_spec import Endpoint, EndpointName
+from synth_platform.contract.cohort_sections import Endpoint, EndpointName
 from synth_platform.evaluation.endpoints import auroc, c_index, macro_f1, spearman, top_k_jaccard
 from synth_platform.evaluation.evidence import Evidence, rounded
 from synth_platform.evaluation.learners import anova_f, fit_cox, fit_lda

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from synth_platform.contract.cohort_spec import CohortSpec, GeneratorCode, Plan
+from synth_platform.contract.cohort_sections import Plan
+from synth_platform.contract.cohort_spec import CohortSpec, GeneratorCode
 from synth_platform.generators.g0 import G0
 from synth_platform.generators.g0a.generator import G0A
 from synth_platform.generators.protocol import DPGenerator, GeneratorState, Measured, PrivacyTarget

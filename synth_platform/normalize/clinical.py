@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from synth_platform.contract.cohort_spec import ClinicalVariable
+from synth_platform.contract.cohort_sections import ClinicalVariable
 
 FloatArray = NDArray[np.float64]
 

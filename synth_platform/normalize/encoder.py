@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from synth_platform.contract.cohort_spec import ClinicalVariable, CohortSpec, MatrixName, Outcome
+from synth_platform.contract.cohort_sections import ClinicalVariable, MatrixName, Outcome
+from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.contract.tables import MATRICES, CohortTables, panel
 from synth_platform.normalize import clinical as columns
 from synth_platform.normalize import within_sample

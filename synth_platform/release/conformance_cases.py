@@ -9,7 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from synth_platform.contract.cohort_spec import CohortSpec, TableName
+from synth_platform.contract.cohort_sections import TableName
+from synth_platform.contract.cohort_spec import CohortSpec
 
 Change = Callable[[pl.DataFrame], pl.DataFrame]
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS, RELEASABLE_DUA_TAG, Plan
+from synth_platform.contract.cohort_sections import Plan
+from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS, RELEASABLE_DUA_TAG
 from synth_platform.contract.options import GateOptions
 from synth_platform.privacy.formal import FormalVerdict
 from synth_platform.release.rule import ReleaseGrade, decide

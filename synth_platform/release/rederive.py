@@ -17,7 +17,8 @@ import numpy as np
 import polars as pl
 from dp_accounting import DpEvent
 
-from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError, GeneratorCode, Plan
+from synth_platform.contract.cohort_sections import Plan
+from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError, GeneratorCode
 from synth_platform.contract.validate import select_registered, validate
 from synth_platform.evaluation.gates import GATES, INFERENCE_GATE
 from synth_platform.generators.build import make_generator

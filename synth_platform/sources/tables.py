@@ -10,7 +10,8 @@ from pathlib import Path
 
 import polars as pl
 
-from synth_platform.contract.cohort_spec import CohortSpec, TableName
+from synth_platform.contract.cohort_sections import TableName
+from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.contract.tables import MATRICES, OPAQUE_KEY, CohortTables
 from synth_platform.sources.keys import reissue
 

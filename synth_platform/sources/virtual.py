@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 from pydantic import Field, ValidationError
 
-from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError, Modality
+from synth_platform.contract.cohort_sections import Modality
+from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError
 from synth_platform.contract.options import Strict
 from synth_platform.contract.tables import CohortTables, modality_mask, panel
 from synth_platform.sources.keys import PRIVATE_PREFIX, PUBLIC_PREFIX, opaque_keys

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from synth_platform.contract.cohort_spec import CohortSpec, Endpoint, EndpointName, GeneratorCode, Plan
+from synth_platform.contract.cohort_sections import Endpoint, EndpointName, Plan
+from synth_platform.contract.cohort_spec import CohortSpec, GeneratorCode
 from synth_platform.evaluation.evidence import rounded
 from synth_platform.evaluation.explain import explain_utility
 from synth_platform.evaluation.pooled import batch_groups, pool, pooled_value, reference_importance, undefined_endpoints

@@ -16,7 +16,8 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 import polars as pl
 
-from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, EndpointName, GeneratorCode
+from synth_platform.contract.cohort_sections import EndpointName
+from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, GeneratorCode
 from synth_platform.generators.controls import fit_control
 from synth_platform.generators.protocol import GeneratorState
 from synth_platform.normalize.real_arm import correct_real_arm

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from synth_platform.contract.cohort_spec import EndpointName, GeneratorCode
+from synth_platform.contract.cohort_sections import EndpointName
+from synth_platform.contract.cohort_spec import GeneratorCode
 from synth_platform.trials.curve import CEILING, REQUIRED, CurvePoint, Setting
 from synth_platform.trials.preserved import ENDPOINTS
 

@@ -27,7 +27,8 @@ from pathlib import Path
 
 import numpy as np
 
-from synth_platform.contract.cohort_spec import CohortSpec, GeneratorCode, Plan
+from synth_platform.contract.cohort_sections import Plan
+from synth_platform.contract.cohort_spec import CohortSpec, GeneratorCode
 from synth_platform.evaluation.attacks import attack_scores
 from synth_platform.generators.build import make_generator
 from synth_platform.normalize.reference import PublicReference

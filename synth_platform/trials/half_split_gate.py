@@ -28,7 +28,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from synth_platform.contract.cohort_spec import CohortSpec, GeneratorCode, Plan
+from synth_platform.contract.cohort_sections import Plan
+from synth_platform.contract.cohort_spec import CohortSpec, GeneratorCode
 from synth_platform.evaluation.evidence import rounded
 from synth_platform.evaluation.membership import FAMILY_ERROR
 from synth_platform.evaluation.statistics import six

@@ -17,7 +17,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
-from synth_platform.contract.cohort_spec import CohortSpec, GeneratorCode, Plan
+from synth_platform.contract.cohort_sections import Plan
+from synth_platform.contract.cohort_spec import CohortSpec, GeneratorCode
 from synth_platform.evaluation.audit_bound import OperatingPoint, points_at_thresholds
 from synth_platform.evaluation.evidence import rounded
 from synth_platform.generators.build import make_generator

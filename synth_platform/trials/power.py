@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from synth_platform.contract.cohort_spec import EndpointName
+from synth_platform.contract.cohort_sections import EndpointName
 from synth_platform.evaluation.calibration import excess_failure
 from synth_platform.evaluation.closest_record import ClosestRecordVerdict, closest_record_gate
 from synth_platform.evaluation.membership import confirmation_power, required_rows

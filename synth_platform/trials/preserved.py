@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from synth_platform.contract.cohort_spec import EndpointName, GeneratorCode, Plan
+from synth_platform.contract.cohort_sections import EndpointName, Plan
+from synth_platform.contract.cohort_spec import GeneratorCode
 from synth_platform.evaluation.utility import score_table
 from synth_platform.generators.build import FRESH_SEED
 from synth_platform.generators.controls import fit_control

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from synth_platform.contract.cohort_spec import CohortSpec, GeneratorCode, Plan
+from synth_platform.contract.cohort_sections import Plan
+from synth_platform.contract.cohort_spec import CohortSpec, GeneratorCode
 from synth_platform.contract.tables import CohortTables, from_wide, split_public
 from synth_platform.generators.build import make_generator
 from synth_platform.generators.protocol import Ask, GeneratorState

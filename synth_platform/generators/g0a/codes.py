@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from synth_platform.contract.cohort_spec import ClinicalVariable
+from synth_platform.contract.cohort_sections import ClinicalVariable
 from synth_platform.normalize.clinical import MISSING_SUFFIX, column_names
 from synth_platform.normalize.encoder import Encoder, covariates
 from synth_platform.normalize.rows import FloatArray, IntArray

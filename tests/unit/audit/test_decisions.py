@@ -17,7 +17,8 @@ from synth_platform.audit.decisions import audit_decision
 from synth_platform.audit.findings import Findings
 from synth_platform.audit.formal import audit_formal, promise_of
 from synth_platform.audit.ledger import audit_ledger
-from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, Plan
+from synth_platform.contract.cohort_sections import Plan
+from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec
 from synth_platform.contract.options import GateOptions
 from synth_platform.privacy.formal import formal_status
 from synth_platform.privacy.ledger import Ledger, ReserveRequest

@@ -11,7 +11,7 @@ from lifelines.utils import concordance_index
 from scipy.stats import f_oneway, spearmanr
 from sklearn.metrics import f1_score, roc_auc_score
 
-from synth_platform.contract.cohort_spec import Endpoint
+from synth_platform.contract.cohort_sections import Endpoint
 from synth_platform.evaluation.utility import UtilityVerdict, score_table, utility_gate
 from synth_platform.normalize.rows import EncodedRows
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from synth_platform.contract.cohort_spec import ClinicalVariable
+from synth_platform.contract.cohort_sections import ClinicalVariable
 from synth_platform.normalize.clinical import column_names, from_columns, scale_floor, to_columns
 
 AGE = ClinicalVariable(name="age", kind="continuous", minimum=18.5, maximum=95.5, integer=True)

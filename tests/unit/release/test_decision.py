@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from synth_platform.contract.cohort_spec import CONTROLS, Plan
+from synth_platform.contract.cohort_sections import Plan
+from synth_platform.contract.cohort_spec import CONTROLS
 from synth_platform.contract.options import GateOptions
 from synth_platform.privacy.formal import FormalVerdict
 from synth_platform.release.decision import Decision, decide_release

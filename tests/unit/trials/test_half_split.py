@@ -18,7 +18,8 @@ from scipy.stats import multivariate_normal
 from scipy.stats import t as student_t
 from sklearn.metrics import roc_auc_score
 
-from synth_platform.contract.cohort_spec import CohortSpec, Plan
+from synth_platform.contract.cohort_sections import Plan
+from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.normalize.rows import EncodedRows
 from synth_platform.sources.virtual import draw_cohort
 from synth_platform.trials.blocks import BlockError, BlockStore
