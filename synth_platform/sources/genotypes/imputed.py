@@ -62,7 +62,7 @@ def _subfield(
     begin = np.where(place == 0, starts, colons[np.maximum(before + place - 1, 0)] + 1)
     stop = np.minimum(colons[before + place], ends)
     dropped = begin > ends
-    text = np.append(lines.text, np.frombuffer(MISSING, dtype=np.uint8))
+    text = np.append(lines.text, np.frombuffer(MISSING + b"\n", dtype=np.uint8))
     return text, np.where(dropped, beyond, begin), np.where(dropped, beyond + 1, stop)
 
 
