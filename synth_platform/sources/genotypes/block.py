@@ -29,7 +29,7 @@ VARIANT_SCHEMA: dict[str, type[pl.DataType]] = {
     "alt": pl.String,
 }
 BLOCK_SIZE = 4096
-BLOCK_BYTES = 1 << 22  # 4 MiB of file, or one variant where that is longer
+BLOCK_BYTES = 1 << 21  # 2 MiB of file, or one variant where that is longer
 
 
 class GenotypeError(SourceError):
