@@ -41,12 +41,13 @@ class Scripted:
 def test_one_record_moves_the_quantised_value_by_at_most_the_sensitivity(
     sensitivity: float, mu: float, start: float, share: float
 ) -> None:
-    """In exact integers, with float64's own error in both log e-values; a tolerance here would be a hole."""
+    """In exact integers, with float64's own error in both log e-values; and it is rounded down, never up."""
     canonical = Canonical(sensitivity, mu)
     start *= sensitivity
     moved = start + share * (sensitivity + 2 * ROUNDING)
     first, second = canonical.quantised([start, moved])
     assert abs(int(first) - int(second)) <= canonical.sensitivity_steps
+    assert 0 <= Fraction(start) / Fraction(canonical.granularity) - int(first) < 1
     assert canonical.sigma * mu == pytest.approx(canonical.sensitivity_steps, rel=1e-15)
 
 
