@@ -112,7 +112,7 @@ class DosageStatistic:
         """values [n, m] genotypes 0, 1, 2, missing −1 or NaN; case [n] -> [m] log e-values.
 
         Every column by itself: stream a cohort through it in blocks of variants. Beside `values`, memory is a few
-        numbers per column and 20 MiB; int8 is the fastest.
+        numbers per column and under 10 MiB; int8 is the fastest.
 
         Raises ValueError for other group sizes than the registered ones, or another code.
         """
