@@ -19,7 +19,7 @@ On a computer both halves have to survive rounding. With a grid step g, which is
    stochastically at most E·exp(−ξ). So E[E_DP] ≤ E[E], and every threshold proved for Gaussian noise holds as it is.
 
 ROUNDING is what is granted to float64: the distance of a computed log E from the real number, the rounding of the
-released value included. It costs 6e-8 nats and as much sensitivity.
+released value included. It costs 6e-8 nats of log growth and 1.2e-7 of sensitivity.
 """
 
 from __future__ import annotations
