@@ -67,8 +67,13 @@ def variant_list_digest(reader: GenotypeReader) -> str:
     """SHA-256 in hexadecimal over the variants in file order, one tab-separated line each; reads the file once."""
     whole = hashlib.sha256()
     for block in reader.blocks():
-        whole.update(block.variants.write_csv(include_header=False, separator="\t", quote_style="never").encode())
+        whole.update(variant_lines(block.variants))
     return whole.hexdigest()
+
+
+def variant_lines(variants: pl.DataFrame) -> bytes:
+    """Variants as the lines that `variant_list_digest` is taken of."""
+    return variants.write_csv(include_header=False, separator="\t", quote_style="never").encode()
 
 
 def _file_digest(path: Path) -> bytes:

@@ -189,6 +189,11 @@ def test_dosages_are_those_of_a_plain_reading(write_vcf: Any, records: list[list
     np.testing.assert_array_equal(dosages.T, np.array(expected, dtype=np.float32))
 
 
+def test_an_empty_field_before_the_dosage(write_vcf: Any) -> None:
+    path = write_vcf([record(":0.5", "0|1:1.5", form="GT:DS"), record("0|1:0.25", ":2", form="GT:DS")], ["a", "b"])
+    assert read(path, "DS")[1].T.tolist() == [[0.5, 1.5], [0.25, 2.0]]
+
+
 def failing(path: Path, field: Any = "GT") -> str:
     with pytest.raises(GenotypeError) as caught:
         list(VcfReader(path, field).blocks(2))
@@ -235,6 +240,11 @@ def test_the_line_is_named_and_nothing_of_it_told(write_vcf: Any, bad: list[str]
     assert "line 7" in message
     assert why in message
     assert not re.search(r"0/2|het|2\.1|-0\.1|-1/0", message)
+
+
+def test_lines_are_counted_over_all_reads(write_vcf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "BLOCK_BYTES", 50)
+    assert "line 24:" in failing(write_vcf([*[record("0/0", "0/1")] * 20, record("0/0", "x")], ["a", SECRET]))
 
 
 def damaged(path: Path) -> Iterator[tuple[str, bytes, str]]:
