@@ -21,7 +21,7 @@ S:
   θ)}, so that together they weigh at most e^{−45}.
 - The mode of S is at its mean k (Darroch 1964), and by Chebyshev P(S = k) ≥ (3/4) / (4 √V + 1).
 
-The truncation error of the logarithm is below 4e^{−45} (4√V + 1) / (3/4), that is 1e-16 for n up to a million: the
+The truncation error of the logarithm is below 4e^{−45} (4√V + 1) / (3/4), that is 1e-15 for n up to a million: the
 result is exact to float64 rounding, for about 16 angles instead of k additions per record.
 """
 

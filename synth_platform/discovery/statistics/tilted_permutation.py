@@ -137,22 +137,27 @@ class TiltedPermutation:
 
 def tilted_sensitivity(width: float, n_case: int, n_control: int) -> float:
     """Δ = log[1 + (max(n1, n0) / n)(e^width − 1)] of a tilt whose log weights lie in an interval of `width`."""
-    return math.log1p(max(n_case, n_control) / (n_case + n_control) * math.expm1(width))
+    # e^width can overflow where Δ does not
+    return width + math.log1p(min(n_case, n_control) / (n_case + n_control) * math.expm1(-width))
 
 
 def designed_kappa(
     n_case: int, n_control: int, *, width: float, variance: float, log_threshold: float, value_mu: float
 ) -> float:
-    """κ with the least detectable effect for values of public `variance` in an interval of `width`, see `design`."""
+    """κ with the least detectable effect for values of public `variance` in an interval of `width`, see `design`.
+
+    At most LARGEST_WIDTH / width.
+    """
     require_value_mu(value_mu)
     null = variance * n_case * n_control / (n_case + n_control)
-    return least_detectable(
+    kappa = least_detectable(
         lambda kappa: null * kappa**2 / 2,
         lambda kappa: tilted_sensitivity(kappa * width, n_case, n_control),
         variance=null,
         log_threshold=log_threshold,
         value_mu=value_mu,
     )
+    return min(kappa, LARGEST_WIDTH / width)
 
 
 def require_bounds(lower: float, upper: float) -> None:

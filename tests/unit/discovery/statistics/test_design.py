@@ -72,7 +72,9 @@ def test_less_budget_a_smaller_tilt() -> None:
 @pytest.mark.parametrize("value_mu", [1e-3, math.inf])
 def test_tiny_groups_have_a_tilt_too(n1: int, n0: int, value_mu: float) -> None:
     assert MannWhitney.designed(n1, n0, **PLAN, value_mu=value_mu).tilt > 0
-    assert DosageStatistic.designed(n1, n0, **PLAN, frequency=0.5, value_mu=value_mu).kappa > 0
+    assert DosageStatistic.designed(n1, n0, **PLAN, frequency=1e-5, value_mu=value_mu).kappa > 0
+    tilted = TiltedPermutation.designed(n1, n0, **PLAN, lower=0.0, upper=1e3, spread=0.5, value_mu=value_mu)
+    assert 0 < tilted.kappa * 1e3 <= 100
 
 
 @pytest.mark.parametrize(
