@@ -6,7 +6,7 @@ the statistic grows like log n, and each record enters the scores of all later o
 
 **Here** Λ0 is a *public* cumulative hazard, a step function from a reference arm, and
 
-    r_i = max(event_i − Λ0(time_i), −C) in [−c, 1],   c = min(C, sup Λ0),
+    r_i = event_i − Λ0(time_i), clipped to [−C, C],   of width v = min(C, 1) + min(C, sup Λ0),
 
 the clipped martingale residual, depends on one record alone. A feature makes groups by a public cut, z_i = [x_i > cut].
 How many n1 exceed it is a fact of the private table. With w_i = exp(κ r_i),
@@ -21,10 +21,14 @@ is stronger than "no effect on the hazard": a feature that has to do with who is
 confounder.
 
 **Tilt.** κ > 0 looks for a higher hazard above the cut. Tilting by −κ is tilting the other group by κ; two-sided is the
-average of both. With V = events · n0 n1 / n², log E gains about V (κθ − κ²/2) from a log hazard ratio θ; `design` says
-which tilt passes a threshold L most often, whatever θ: κ* = √( L / [V/2 + (1 + c)² / (2 μ_v²)] ).
+average of both. `design` says which κ passes a threshold L most often under the noise of μ_v-GDP, whatever the hazard
+ratio: √( L / [V/2 + v² / (2 μ_v²)] ), V = Var(r) n0 n1 / n the variance of Σ r under the null.
 
-**Sensitivity**, one record replaced, which may change its group and so n1. Weights lie in [a, b], W = b/a = e^{κ(1+c)};
+**Clip.** C = 1 keeps nearly all of the log-rank test's information, but Δ pays for the width: under much noise C = 1/2
+is worth more. Without a hazard (Λ0 = 0) E counts events, as Fisher's test does: hardly less where events are rare, half
+where most patients have one (benchmarks/discovery_survival.py).
+
+**Sensitivity**, one record replaced, which may change its group and so n1. Weights lie in [a, b], W = b/a = e^{κv};
 let p_j be the mean of the products of j of the other n − 1 weights. p_{j+1}/p_j lies in [a, b], and
 e_k / C(n, k) = (k/n) w p_{k−1} + (1 − k/n) p_k for the record's own weight w.
 
@@ -36,9 +40,10 @@ e_k / C(n, k) = (k/n) w p_{k−1} + (1 − k/n) p_k for the record's own weight 
 
 With every n1 in 1..n − 1 possible (and E = 1 where a group is empty), all three say
 
-    Δ = log[((n − 1) e^{κ(1 + c)} + 1) / n] < κ (1 + c),
+    Δ = log[((n − 1) e^{κv} + 1) / n] < κv,
 
-attained one-sided. A two-sided average moves by at most the larger ratio of its terms, which have the same Δ.
+attained one-sided: as if groups were public and of 1 and n − 1. A two-sided average moves by at most the larger ratio
+of its terms, which have the same Δ.
 """
 
 from __future__ import annotations
@@ -51,6 +56,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from synth_platform.discovery.statistics.checks import require_numbers, require_positive, require_rows
+from synth_platform.discovery.statistics.design import log_passing_threshold, require_value_mu
 from synth_platform.discovery.statistics.elementary_symmetric import log_elementary_symmetric
 from synth_platform.discovery.statistics.protocol import BoolArray, FloatArray
 
@@ -79,8 +85,8 @@ class LogRank:
     """The e-value of `size` patients, all constants public.
 
     times: where Λ0 jumps, increasing, in the unit of the outcome's times; cumulative_hazard: Λ0 from each on (0 before
-    the first, constant after the last). clip C ≥ 0 bounds how far below 0 a residual counts; cut makes the groups;
-    tilt κ > 0.
+    the first, constant after the last). clip C > 0 bounds the residuals, from 1 on only downwards; cut makes the
+    groups; tilt κ > 0.
     """
 
     size: int
@@ -95,8 +101,7 @@ class LogRank:
         if self.size < 2:
             raise ValueError(f"size is {self.size}: two groups need at least two patients")
         require_positive("tilt", self.tilt)
-        if not (math.isfinite(self.clip) and self.clip >= 0):
-            raise ValueError(f"clip is {self.clip}: it must be finite and not negative")
+        require_positive("clip", self.clip)
         if not math.isfinite(self.cut):
             raise ValueError(f"cut is {self.cut}: it must be finite")
         if not self.times or len(self.times) != len(self.cumulative_hazard):
@@ -107,6 +112,40 @@ class LogRank:
         if not np.isfinite(hazard).all() or hazard[0] < 0 or (np.diff(hazard) < 0).any():
             raise ValueError("cumulative_hazard must be finite, not negative and must not fall")
 
+    @classmethod
+    def designed(
+        cls,
+        size: int,
+        times: tuple[float, ...],
+        cumulative_hazard: tuple[float, ...],
+        clip: float,
+        cut: float,
+        *,
+        reference: Survival,
+        share_above: float,
+        features: int,
+        released: int,
+        alpha: float,
+        value_mu: float,
+        two_sided: bool = True,
+    ) -> LogRank:
+        """The tilt that passes e-BH most often when `released` of `features` go out with value_mu each (`design`).
+
+        reference: public patients whose residuals vary as those of the `size` private ones should; share_above: the
+        planned share of patients above the cut. A wrong plan costs power only. value_mu = ∞ is no noise. Raises
+        ValueError for a planning figure out of range, and a reference whose residuals are all alike.
+        """
+        require_value_mu(value_mu)
+        if not 0 < share_above < 1:
+            raise ValueError(f"share_above is {share_above}: it must lie strictly between 0 and 1")
+        threshold = log_passing_threshold(features=features, size=released, alpha=alpha, two_sided=two_sided)
+        unit = cls(size, times, cumulative_hazard, clip, cut, 1.0, two_sided)
+        variance = size * share_above * (1 - share_above) * float(unit.residuals(reference).var())
+        if not variance > 0:
+            raise ValueError("reference has residuals that are all alike: plan with patients of whom some had events")
+        tilt = math.sqrt(2 * threshold / (variance + (unit.width / value_mu) ** 2))
+        return cls(size, times, cumulative_hazard, clip, cut, tilt, two_sided)
+
     @property
     def name(self) -> str:
         """What ledger requests and releases call it."""
@@ -114,9 +153,14 @@ class LogRank:
 
     @property
     def sensitivity(self) -> float:
-        """Δ = log[((n − 1) e^{κ(1 + c)} + 1) / n]: attained one-sided, approached two-sided."""
-        width = self.tilt * (1 + min(self.clip, self.cumulative_hazard[-1]))
-        return width + math.log1p(math.expm1(-width) / self.size)
+        """Δ = log[((n − 1) e^{κv} + 1) / n]: attained one-sided, approached two-sided."""
+        log_ratio = self.tilt * self.width
+        return log_ratio + math.log1p(math.expm1(-log_ratio) / self.size)
+
+    @property
+    def width(self) -> float:
+        """v: how far apart two residuals can be."""
+        return min(self.clip, 1.0) + min(self.clip, self.cumulative_hazard[-1])
 
     @property
     def parameters(self) -> Mapping[str, object]:
@@ -125,10 +169,10 @@ class LogRank:
         return {**asdict(self), **lists}
 
     def residuals(self, outcome: Survival) -> FloatArray:
-        """[n] r_i in [−c, 1], each from its own record."""
+        """[n] r_i in [−C, C], each from its own record."""
         steps = np.concatenate([[0.0], self.cumulative_hazard])
         expected = steps[np.searchsorted(self.times, outcome.time, side="right")]
-        return np.asarray(np.maximum(outcome.event - expected, -self.clip))
+        return np.asarray(np.clip(outcome.event - expected, -self.clip, self.clip))
 
     def log_e(self, values: FloatArray, outcome: Survival) -> FloatArray:
         """values [n, m], one feature per column -> [m] log e-values; O(n²) once and O(n m).

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lifelines import NelsonAalenFitter
+from scipy.optimize import minimize_scalar
 from scipy.stats import hypergeom
 
 from synth_platform.discovery.statistics.elementary_symmetric import log_elementary_symmetric
 from synth_platform.discovery.statistics.log_rank import LogRank, Survival
 
 TILTS = st.floats(0.05, 2.0)
-CLIPS = st.floats(0.0, 3.0)
+CLIPS = st.floats(0.1, 3.0)
 
 
 def log_rank(size: int, tilt: float, clip: float = 1.5, *, two_sided: bool = False) -> LogRank:
@@ -57,7 +58,7 @@ def chosen_rows(size: int, group: int) -> np.ndarray:
     return values
 
 
-SURVIVALS = st.lists(st.tuples(st.floats(0, 4), st.booleans()), min_size=2, max_size=7)
+SURVIVALS = st.lists(st.tuples(st.floats(0, 4) | st.sampled_from([1.0, 2.0]), st.booleans()), min_size=2, max_size=7)
 
 
 def survival(rows: list[tuple[float, bool]]) -> Survival:
@@ -82,7 +83,7 @@ class TestNull:
     def test_it_is_its_definition(self, rows: list[tuple[float, bool]], tilt: float, clip: float) -> None:
         """Claim: log E = κ Σ r over the group − log of the mean over all choices, residuals by hand; −κ averaged in."""
         n, outcome = len(rows), survival(rows)
-        residual = [max(e - (0.0 if t < 1 else 0.4 if t < 2 else 2.0), -clip) for t, e in rows]
+        residual = [min(max(e - (0.0 if t < 1 else 0.4 if t < 2 else 2.0), -clip), clip) for t, e in rows]
         for group in range(n + 1):
             sums = np.array([sum(chosen) for chosen in itertools.combinations(residual, group)])
             one, other = (sign * tilt * sums - np.log(np.exp(sign * tilt * sums).mean()) for sign in (1, -1))
@@ -92,9 +93,9 @@ class TestNull:
             assert both == pytest.approx(np.log((np.exp(one) + np.exp(other)) / 2), abs=1e-9)
 
     def test_without_hazard_it_counts_events_as_fisher_does(self) -> None:
-        """Claim: with Λ0 = 0, E is exp(κ · events above the cut) over its hypergeometric mean (SciPy)."""
+        """Claim: with Λ0 = 0, E is exp(κ · events strictly above the cut) over its hypergeometric mean (SciPy)."""
         rng = np.random.default_rng(3)
-        event, values = rng.uniform(size=40) < 0.3, rng.normal(size=(40, 6))
+        event, values = rng.uniform(size=40) < 0.3, rng.integers(-1, 2, (40, 6)).astype(np.float64)
         log_e = LogRank(40, (1.0,), (0.0,), 1.0, 0.0, 0.8, two_sided=False).log_e(values, Survival(np.ones(40), event))
         for j, above in enumerate((values > 0).T):
             count = np.arange(41)
@@ -115,7 +116,7 @@ class TestNull:
 class TestSensitivity:
     @pytest.mark.parametrize("size", [2, 3, 4])
     @settings(deadline=None, max_examples=8)
-    @given(tilt=TILTS, clip=st.floats(0.5, 3.0))
+    @given(tilt=TILTS, clip=CLIPS)
     def test_it_is_attained_one_sided(self, size: int, tilt: float, clip: float) -> None:
         """Claim: over every data set and every replaced record, group flips included, the largest step is Δ exactly."""
         statistic = log_rank(size, tilt, clip)
@@ -133,10 +134,10 @@ class TestSensitivity:
     @pytest.mark.parametrize("tilt", [0.2, 1.0, 3.0])
     def test_each_case_of_the_proof_is_attained(self, tilt: float) -> None:
         """Claim: staying in either group and joining group 1, for every group size of five, are as large as derived."""
-        n, clip = 5, 1.5
+        n, clip, width = 5, 1.5, 1 + 1.5
         log_e = every_log_e(log_rank(n, tilt, clip)).reshape((3, 2) + (6,) * (n - 1))
         others = sum(np.indices((6,) * (n - 1)) % 2)  # how many of the others are above the cut
-        W = math.exp(tilt * (1 + clip))
+        W = math.exp(tilt * width)
         for k in range(n):
             below, above = log_e[:, 0, others == k], log_e[:, 1, others == k]
             joins = W * (k * W + n - k) / ((k + 1) * W + n - k - 1)
@@ -164,6 +165,8 @@ class TestSensitivity:
         """Claim: where no residual reaches −C, Δ is that of the smallest residual there is."""
         assert log_rank(9, 0.5, 2.0).sensitivity == log_rank(9, 0.5, 50.0).sensitivity
         assert log_rank(9, 0.5, 1.9).sensitivity < log_rank(9, 0.5, 2.0).sensitivity
+        assert log_rank(9, 0.5, 2.0).width == 1 + 2.0
+        assert log_rank(9, 0.5, 0.3).width == 0.3 + 0.3
 
     @settings(deadline=None, max_examples=40)
     @given(data=st.data(), size=st.integers(2, 60), tilt=st.floats(0.01, 5.0), clip=CLIPS, two_sided=st.booleans())
@@ -211,6 +214,43 @@ class TestTheLogRankItself:
         assert abs(ours[0] - ours[1]) <= bounded.sensitivity < 2 * tilt
 
 
+class TestTilt:
+    @pytest.mark.parametrize(("two_sided", "value_mu"), [(True, 0.1), (False, 0.1), (True, math.inf)])
+    def test_it_has_the_least_detectable_effect(self, two_sided: bool, value_mu: float) -> None:
+        """Claim: κ minimises (Vκ²/2 + (κv/μ)²/2 + L)/κ (SciPy), with V by enumeration of all choices of 4 of 8."""
+        reference = survival([RECORDS[i] for i in (0, 1, 1, 2, 2, 2, 0, 2)])
+        statistic = LogRank.designed(
+            8, (1.0, 2.0), (0.4, 2.0), 0.5, 0.0, reference=reference, share_above=0.5,
+            features=100, released=4, alpha=0.05, value_mu=value_mu, two_sided=two_sided,
+        )  # fmt: skip
+        sums = [sum(chosen) for chosen in itertools.combinations(statistic.residuals(reference), 4)]
+        variance = float(np.var(sums)) * 7 / 8  # of a sample without replacement it is n/(n − 1) times the planned one
+        level = math.log(100 / (0.05 * 4)) + math.log(2) * two_sided
+
+        def effect(tilt: float) -> float:
+            return (variance * tilt**2 / 2 + (tilt * 1.0 / value_mu) ** 2 / 2 + level) / tilt
+
+        best = minimize_scalar(effect, bounds=(0.01, 20), method="bounded", options={"xatol": 1e-9}).x
+        assert statistic.tilt == pytest.approx(best, rel=1e-5)
+        assert statistic.two_sided == two_sided
+
+    @pytest.mark.parametrize(
+        ("change", "named"),
+        [
+            ({"share_above": 0.0}, "share_above"),
+            ({"share_above": 1.0}, "share_above"),
+            ({"released": 0}, "size"),
+            ({"alpha": 0.0}, "alpha"),
+            ({"value_mu": 0.0}, "value_mu"),
+            ({"reference": survival([(0.5, False)] * 5)}, "reference"),
+        ],
+    )
+    def test_plans_out_of_range_are_refused_by_name(self, change: dict[str, object], named: str) -> None:
+        plan = {"reference": survival(list(RECORDS)), "share_above": 0.5, "features": 9, "released": 1, "alpha": 0.05}
+        with pytest.raises(ValueError, match=named):
+            LogRank.designed(9, (1.0,), (0.4,), 0.5, 0.0, **{**plan, "value_mu": 1.0, **change})
+
+
 class TestRefusals:
     @pytest.mark.parametrize(
         ("change", "named"),
@@ -218,7 +258,7 @@ class TestRefusals:
             ({"size": 1}, "size"),
             ({"tilt": 0.0}, "tilt"),
             ({"tilt": math.nan}, "tilt"),
-            ({"clip": -0.1}, "clip"),
+            ({"clip": 0.0}, "clip"),
             ({"clip": math.inf}, "clip"),
             ({"cut": math.nan}, "cut"),
             ({"times": ()}, "times"),
