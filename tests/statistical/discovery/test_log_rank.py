@@ -64,7 +64,7 @@ def test_a_wrong_hazard_costs_little_information() -> None:
 
 
 def test_censoring_that_follows_the_feature_is_outside_the_null() -> None:
-    """Claim: where patients above the cut are followed for a shorter time, no hazard differing, E with a hazard twice the
+    """Claim: where patients above the cut are followed for less long, no hazard differing, E with a hazard twice the
     true one is at or above 20 in most of 20 cohorts of 2,000, the log-rank test at .05 in few: what the module says of
     its null. False alarm: below 1e-5; E does so in some 97 of 100 such cohorts, the log-rank test in 5."""
     rng = np.random.default_rng(6)
