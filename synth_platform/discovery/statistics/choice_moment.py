@@ -7,18 +7,18 @@ independent B_i with P(B_i = 1) = p_i = w_i z / (1 + w_i z), S = Σ B_i,
 
     e_k(w) = z^{−k} ∏ (1 + w_i z) · P(S = k).
 
-z is chosen so that E[S] = k (the saddle point, a monotone equation). P(S = k) comes from φ(θ) = ∏ (1 + p_i (e^{iθ} −
-1)) on N equally spaced angles,
+z is chosen so that E[S] = k (the saddle point, a monotone equation). P(S = k) comes from the characteristic
+function φ(θ) = ∏ (1 + p_i (e^{iθ} − 1)) on N equally spaced angles,
 
     (1/N) Σ_j φ(θ_j) e^{−iθ_j k} = Σ_l P(S = k + l N),
 
-an identity, not an approximation. Every term is near its modulus (the mean is at k), so nothing cancels. With V = Var
-S:
+an identity, not an approximation. Every term is near its modulus (the mean is at k), so nothing cancels.
+With V = Var S:
 
 - *Aliases* l ≠ 0 add at most P(|S − k| ≥ N) ≤ 2 exp(−N² / (2V + 2N/3)) (Bernstein), at most 2e^{−45} for
   N ≥ 15 + √(225 + 90 V); none at all for N > n.
-- *Angles left out* are those with V (1 − cos θ) > 45; |φ(θ)|² = ∏ (1 − 2 p_i (1 − p_i)(1 − cos θ)) ≤ e^{−2V(1 − cos
-  θ)}, so that together they weigh at most e^{−45}.
+- *Angles left out* are those with V (1 − cos θ) > 45; together they weigh at most e^{−45}, because
+  |φ(θ)|² = ∏ (1 − 2 p_i (1 − p_i)(1 − cos θ)) ≤ e^{−2V (1 − cos θ)}.
 - The mode of S is at its mean k (Darroch 1964), and by Chebyshev P(S = k) ≥ (3/4) / (4 √V + 1).
 
 The truncation error of the logarithm is below 4e^{−45} (4√V + 1) / (3/4), that is 1e-15 for n up to a million: the

@@ -2,14 +2,13 @@
 
 **Null.** Given the genotypes of a variant, every choice of the n1 cases among the n records is equally likely.
 
-**E-value.** `tilted_permutation` with x in {0, 1, 2}. All weights are 1, e^κ or e^{2κ}, so with c_g records of genotype
-g
+**E-value.** `tilted_permutation` with x in {0, 1, 2}. Weights are 1, e^κ or e^{2κ}, so with c_g records of genotype g
 
     log E = κ Σ_{case} x − log[ [z^{n1}] (1 + z)^{c0} (1 + e^κ z)^{c1} (1 + e^{2κ} z)^{c2} / C(n, n1) ]
 
 depends on the four sums (c1, c2, allele count of the cases; c0 = n − c1 − c2) alone: one pass over bytes and then
-`choice_moment` on three weights. −κ is κ with c0 and c2 exchanged. Δ is that of a tilt of width w = 2κ, attained by 0 ↔
-2.
+`choice_moment` on three weights. −κ is κ with c0 and c2 exchanged. Δ is that of a tilt of width w = 2κ,
+attained by 0 ↔ 2.
 
 **Codes.** −1 (NaN of a float) is a missing genotype and is read as 0, no effect allele: a public constant and a map of
 each record by itself, so a record still moves within {0, 1, 2} and Δ holds, and a test among called samples only, whose

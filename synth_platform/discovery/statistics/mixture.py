@@ -7,8 +7,7 @@ E[E] = Σ w_k E[E_k] ≤ 1 whatever the dependence. Replacing one record multipl
 
     Δ = max_k Δ_k,
 
-attained where the component with the largest Δ_k outweighs the others. The weight costs log(1/w_k) of the evidence of
-E_k.
+approached where the component with the largest Δ_k outweighs the others. The evidence of E_k counts log(1/w_k) less.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ e_{n1} the elementary symmetric polynomial: the mean of E over all choices is 1 
 x cancels. Two-sided is the average of κ and −κ.
 
 **Sensitivity.** Write y_i = e^{κ x_i} in [y_a, y_b], y_b = y_a e^w, w = κ (b − a). For one record, e_{n1}(y) = y P + Q,
-where P = e_{n1−1} and Q = e_{n1} of the others; Q / P grows in each of the others (Newton), and is C(n−1, n1) / C(n−1,
-n1−1) = n0 / n1 times their common value where they are all equal.
+where P = e_{n1−1} and Q = e_{n1} of the others; Q / P grows in each of the others (Newton's inequality) and is
+n0 / n1 times their common value where they are all equal.
 
 - A case goes from y to y' > y: log E rises by log[y' (y + Q/P) / (y (y' + Q/P))], which grows in Q/P, in y' and in 1/y.
   Largest for y = y_a, y' = y_b and all others at b: w − log[n / (n0 + n1 e^{−w})] = log[(n1 + n0 e^w) / n].

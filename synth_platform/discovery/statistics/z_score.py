@@ -3,22 +3,20 @@
     z = (mean of cases − mean of controls) / (σ √(1/n1 + 1/n0)),    values clipped to public bounds [a, b].
 
 **Null.** The n records are independent and their clipped values have one mean; their laws may differ. Not the
-permutation null: among all choices of the cases of a *fixed* pool the variance of z is n / (n − 1) times as large (two
-records 0 and 1 are enough for E[E] > 1). Where only exchangeability is assumed take `TiltedPermutation`.
+permutation null: among all choices of the cases of a *fixed* pool the variance of z can be n / (n − 1), above 1
+(two records 0 and 1 are enough for E[E] > 1). Where only exchangeability is assumed take `TiltedPermutation`.
 
 **Why it is an e-value.** σ is a sub-Gaussian proxy: E exp(θ (x − mean)) ≤ exp(θ² σ² / 2) for every record and θ. Then
 E exp(±λz) ≤ e^{λ²/2} for every n, and so E[cosh(λz)] e^{−λ²/2} ≤ 1. Which σ:
 
-- (b − a) / 2 is a proxy of any law on [a, b] (Hoeffding 1963), so nothing is assumed: `spread` of `designed` by
-  default.
+- (b − a) / 2 is a proxy of any law on [a, b] (Hoeffding 1963), so nothing is assumed: the default of `designed`.
 - √½ is a proxy of Binomial(2, p) at every p (two Bernoulli variables with proxy ½ each): genotypes in Hardy-Weinberg
   equilibrium, bounds 0 and 2.
 - A standard deviation is one only where the law is known to be that tame. That of a rare variant, √(2p(1 − p)), is none
   (skewed laws need more than their variance), nor is an estimate from the private rows, nor one from public rows unless
   it is raised to a proxy: with it, E is an e-value in the limit of normal z only.
 
-**Sensitivity.** A replaced record moves the mean of its group by at most (b − a) / n_g, and |d log cosh(y) / dy| < 1,
-so
+**Sensitivity.** A replaced record moves the mean of its group by at most (b − a) / n_g, and log cosh has slope below 1:
 
     Δ = λ ((b − a) / σ) √( max(n1, n0) / (n · min(n1, n0)) ),    balanced λ (b − a) / (σ √n),
 
