@@ -6,10 +6,10 @@ Noise on all of m log e-values for a total of μ has standard deviation Δ√m/�
 
 on (1) how many to select, where that is not fixed beforehand (`adaptive`), (2) which: the ordered k largest of log E +
 b·Gumbel noise, in one draw for the price of k selections (`selection`), and (3) their log e-values with Gaussian noise
-of standard deviation s = Δ√k/μ_values. Less the shift s²/2 a noisy value is the log of an e-value (`canonical`), and all
-others count as e-values of zero, so e-BH over all m hypotheses controls the false discovery rate under any dependence,
-boosted because the noise is known (`e_bh`). The noise of (3) must be new: the noise that got a hypothesis selected is
-large where it was selected.
+of standard deviation s = Δ√k/μ_values. Less the shift s²/2 a noisy value is the log of an e-value (`canonical`), and
+all others count as e-values of zero, so e-BH over all m hypotheses controls the false discovery rate under any
+dependence, boosted because the noise is known (`e_bh`). The noise of (3) must be new: the noise that got a hypothesis
+selected is large where it was selected.
 
 Shares of μ² were chosen by simulation (`benchmarks/discovery_peeling.py`): 5% for the size; of the rest 45% for the
 selection, and from 40% to 50% power changes by less than .01 in every case there. What the queries cost together
@@ -196,7 +196,7 @@ def _value_query(
 
 
 def _kept(at: Callable[[float], Q], scale_for: Callable[[float], float], sensitivity: float) -> Q:
-    """The query whose noise has the scale that its sensitivity asks for, which is that of its grid, and so of the scale."""
+    """The query with the noise that its sensitivity asks for, which is that of its grid, and so of the noise."""
     query = at(scale_for(sensitivity) * _SPARE)
     while (wanted := scale_for(query.sensitivity) * _SPARE) > query.scale:
         query = at(wanted)
