@@ -26,7 +26,7 @@ Floats = np.ndarray[Any, Any]
 
 def log_e_values(m: int = 300, signals: int = 20) -> Floats:
     log_e = np.random.default_rng(0).normal(-2, 2, m)
-    log_e[:signals] += 25
+    log_e[-signals:] += 25
     return log_e
 
 
@@ -118,7 +118,7 @@ class TestWithoutNoise:
         everyone = np.full(300, -np.inf)
         everyone[peeled.positions] = peeled.log_e + log_boost(40, peeled.scale)
         np.testing.assert_array_equal(peeled.discoveries, e_bh(everyone, 0.05))
-        assert peeled.discoveries.tolist() == list(range(20))
+        assert peeled.discoveries.tolist() == list(range(280, 300))
 
     def test_the_adaptive_size_is_the_most_useful_one(self) -> None:
         log_e = log_e_values()
@@ -126,7 +126,7 @@ class TestWithoutNoise:
         sizes = SizeChoice.of(300, 0.05, 0.2, lambda k: value_mu(1.0, k, adaptive=True))
         assert peeled.size == sizes.sizes[int(np.argmax(sizes.utility(log_e)))]
         assert 20 <= peeled.size <= 40
-        assert peeled.discoveries.tolist() == list(range(20))
+        assert peeled.discoveries.tolist() == list(range(280, 300))
 
 
 class TestFew:
