@@ -1,12 +1,18 @@
-"""Partitions: one per cohort, and cohort x plan for everything that depends on a privacy target."""
+"""Partitions: one per cohort or study, and with a plan beside it for everything that depends on a privacy target."""
 
 import dagster as dg
 
 OMICS_COHORT = "omics_cohort"
 PLAN = "plan"
+GENOTYPE_STUDY = "genotype_study"
+DISCOVERY = "discovery"
 
 omics_cohorts = dg.DynamicPartitionsDefinition(name=OMICS_COHORT)
 plans = dg.DynamicPartitionsDefinition(name=PLAN)
+genotype_studies = dg.DynamicPartitionsDefinition(name=GENOTYPE_STUDY)
+discovery_plans = dg.DynamicPartitionsDefinition(name=DISCOVERY)
+cohort_discoveries = dg.MultiPartitionsDefinition({"cohort": omics_cohorts, "plan": discovery_plans})
+study_discoveries = dg.MultiPartitionsDefinition({"cohort": genotype_studies, "plan": discovery_plans})
 cohort_plans = dg.MultiPartitionsDefinition({"cohort": omics_cohorts, "plan": plans})
 
 

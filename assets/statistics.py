@@ -11,10 +11,10 @@ from resources.home import HomeResource
 from resources.ledger import LedgerResource
 from synth_platform.contract.cohort_spec import DP_GENERATORS, GeneratorCode
 from synth_platform.generators.build import make_generator
-from synth_platform.generators.plan import require_affordable
 from synth_platform.generators.protocol import Measured
 from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.select import select_split
+from synth_platform.privacy.affordable import require_affordable
 from synth_platform.privacy.private_table import PrivateTable, unledgered
 
 
@@ -46,7 +46,7 @@ def statistics_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         curator = ledger.curator(spec, run_id=context.run.run_id)
         training = matrix.transform(select_split("train"))
         generator = make_generator(code, reference, spec, spec.plan(plan_of(context)))
-        require_affordable(generator, training, curator, ledger.ledger(), spec.privacy.domain)
+        require_affordable(generator.measure, training, curator, ledger.ledger(), spec.privacy.domain)
         releases = generator.measure(lambda query: training.measure(query, curator))
         measured = Measured(releases, unledgered(training.accesses))
         for note in curator.notes:

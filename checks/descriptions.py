@@ -43,6 +43,42 @@ DECISION_FIELDS = (
     "reasons",
     "notes",
 )
+E_VALUE_FIELDS = (
+    "contrast",
+    "plan",
+    "method",
+    "statistic",
+    "compared",
+    "hypotheses",
+    "mu",
+    "mu_parts",
+    "size",
+    "positions",
+    "selected",
+    "log_e",
+    "scale",
+    "entries",
+    "unledgered",
+    "seeded",
+)
+DISCOVERIES_FIELDS = ("contrast", "plan", "alpha", "hypotheses", "log_threshold_of_one", "discoveries", "list")
+COMPARISON_FIELDS = ("contrast", "plan", "without_noise", "came_back", "only_private", "before_noise")
+LIST_DECISION_FIELDS = (
+    "cohort",
+    "generator",
+    "plan",
+    "contrast",
+    "mu",
+    "epsilon",
+    "delta",
+    "fdr",
+    "registration",
+    "ledger",
+    "schema",
+    "decision",
+    "reasons",
+    "notes",
+)
 MAY_BE_NULL = frozenset({"plan", "epsilon", "delta", "mu"})
 TABLES: tuple[TableName, ...] = ("manifest", "expression", "methylation", "clinical")
 

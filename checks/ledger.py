@@ -1,16 +1,17 @@
 """Reconciling the event log with the ledger: Dagster's metadata is never the authority on what was spent."""
 
+from collections.abc import Mapping
+
 import dagster as dg
 
 from checks.specs import partitioned_checks
 from resources.evaluations import latest_metadata
 from resources.ledger import LedgerResource
-from synth_platform.contract.cohort_spec import DP_GENERATORS
+from synth_platform.release.discovery import STAGES
 
 
-def reconciliation_check(code: str, partitions: dg.PartitionsDefinition[str]) -> dg.AssetChecksDefinition:
-    """`statistics/<code>` names exactly entries that the ledger holds, committed, under this cohort."""
-    asset = dg.AssetKey(["statistics", code])
+def reconciliation_check(asset: dg.AssetKey, partitions: dg.MultiPartitionsDefinition) -> dg.AssetChecksDefinition:
+    """`asset` names exactly entries that the ledger holds, committed, under this cohort."""
     with partitioned_checks():
 
         @dg.asset_check(
@@ -57,6 +58,10 @@ def unreconciled(instance: dg.DagsterInstance, asset: dg.AssetKey, partition: st
     ]
 
 
-def ledger_checks(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetChecksDefinition]:
-    """One reconciliation per statistics asset."""
-    return [reconciliation_check(code, partitions) for code in DP_GENERATORS]
+def ledger_checks(partitions_of: Mapping[str, dg.MultiPartitionsDefinition]) -> list[dg.AssetChecksDefinition]:
+    """One reconciliation per asset that spends, by generator or stage."""
+    return [reconciliation_check(_spends(code), partitions) for code, partitions in partitions_of.items()]
+
+
+def _spends(code: str) -> dg.AssetKey:
+    return dg.AssetKey([code, "private_e_values"] if code in STAGES else ["statistics", code])

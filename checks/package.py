@@ -1,5 +1,7 @@
 """A published package is looked at again: its files against their checksums, its decision against the standing one."""
 
+from collections.abc import Mapping
+
 import dagster as dg
 
 from checks.specs import partitioned_checks
@@ -9,13 +11,12 @@ from resources.evaluations import latest_metadata
 from resources.home import HomeResource
 from resources.private import fingerprint_key
 from resources.register import RegisterResource
-from synth_platform.contract.cohort_spec import DP_GENERATORS
 from synth_platform.release.findings import in_words
 from synth_platform.release.folder import PackageError, verify_package
 from synth_platform.release.standing import standing_fault
 
 
-def package_check(code: str, partitions: dg.PartitionsDefinition[str]) -> dg.AssetChecksDefinition:
+def package_check(code: str, partitions: dg.MultiPartitionsDefinition) -> dg.AssetChecksDefinition:
     """`<code>/release`: the package that was published is still what was published, and still may be."""
     asset = dg.AssetKey([code, "release"])
     with partitioned_checks():
@@ -43,7 +44,7 @@ def package_check(code: str, partitions: dg.PartitionsDefinition[str]) -> dg.Ass
             try:
                 verify_package(package)
                 decision = read_artefact(stored, fingerprint_key(home))
-                fault = standing_fault(package, decision, registry.spec(cohort).publication)
+                fault = standing_fault(package, decision, registry.registered(cohort).publication)
             except PackageError as error:
                 fault = str(error)
             listed = register.register().releases().get(package.name)
@@ -58,6 +59,6 @@ def package_check(code: str, partitions: dg.PartitionsDefinition[str]) -> dg.Ass
     return package_verifies
 
 
-def package_checks(partitions: dg.PartitionsDefinition[str]) -> list[dg.AssetChecksDefinition]:
-    """One check per release asset."""
-    return [package_check(code, partitions) for code in DP_GENERATORS]
+def package_checks(partitions_of: Mapping[str, dg.MultiPartitionsDefinition]) -> list[dg.AssetChecksDefinition]:
+    """One check per release asset, by generator or stage."""
+    return [package_check(code, partitions) for code, partitions in partitions_of.items()]

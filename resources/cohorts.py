@@ -1,4 +1,4 @@
-"""The cohort registry: which folders hold a cohort.yaml, by cohort name."""
+"""The cohort registry: which folders hold a cohort.yaml, or the study.yaml of a genotype study, by name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from pathlib import Path
 import dagster as dg
 
 from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError, load_cohort_spec
+from synth_platform.contract.genotype_spec import GenotypeSpec, load_genotype_spec
+
+COHORT, STUDY = "cohort.yaml", "study.yaml"
+Registered = CohortSpec | GenotypeSpec
 
 
 class CohortRegistry(dg.ConfigurableResource[None]):
@@ -41,13 +45,33 @@ class CohortRegistry(dg.ConfigurableResource[None]):
         return folders[name]
 
     def spec(self, name: str) -> CohortSpec:
-        """The cohort's specification as its file reads now."""
-        return load_cohort_spec(self.folder(name) / "cohort.yaml")
+        """The specification of an omics cohort as its file reads now."""
+        spec = self.registered(name)
+        if isinstance(spec, GenotypeSpec):
+            raise CohortSpecError(
+                f"{name!r} is a genotype study, not a cohort of tables; synth discover {name} runs it"
+            )
+        return spec
 
-    def add(self, folder: Path) -> CohortSpec:
-        """Register a cohort folder; a name that points elsewhere already is refused."""
+    def study(self, name: str) -> GenotypeSpec:
+        """The specification of a genotype study as its file reads now."""
+        spec = self.registered(name)
+        if isinstance(spec, CohortSpec):
+            raise CohortSpecError(f"{name!r} is a cohort of tables, not a genotype study")
+        return spec
+
+    def registered(self, name: str) -> Registered:
+        """The specification under a name, of whichever kind."""
+        return load_registered(self.folder(name))
+
+    def cohorts(self) -> list[str]:
+        """Names of the omics cohorts, those with an unreadable file among them."""
+        return sorted(name for name, folder in self.folders().items() if not (folder / STUDY).exists())
+
+    def add(self, folder: Path) -> Registered:
+        """Register a folder; a name that points elsewhere already is refused."""
         folder = folder.resolve()
-        spec = load_cohort_spec(folder / "cohort.yaml")
+        spec = load_registered(folder)
         folders = self.folders()
         if folders.get(spec.name, folder) != folder:
             raise CohortSpecError(f"cohort {spec.name!r} is registered already, from {folders[spec.name]}")
@@ -58,3 +82,12 @@ class CohortRegistry(dg.ConfigurableResource[None]):
         draft.write_text(json.dumps({name: str(path) for name, path in sorted(folders.items())}, indent=1), "utf-8")
         os.replace(draft, register)
         return spec
+
+
+def load_registered(folder: Path) -> Registered:
+    """The specification in a folder. Raises CohortSpecError for none, or for both kinds."""
+    if not (folder / STUDY).exists():
+        return load_cohort_spec(folder / COHORT)
+    if (folder / COHORT).exists():
+        raise CohortSpecError(f"{folder} holds a {COHORT} and a {STUDY}; give each a folder of its own")
+    return load_genotype_spec(folder / STUDY)

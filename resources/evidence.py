@@ -15,6 +15,9 @@ from resources.ledger import home_ledger, statistic_store
 from resources.private import fingerprint_key
 from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, GeneratorCode
 from synth_platform.privacy.fingerprint import FingerprintKey
+from synth_platform.release.discovery import Stage
+from synth_platform.release.discovery_evidence import DOCUMENTS as LIST_DOCUMENTS
+from synth_platform.release.discovery_evidence import write_list_evidence
 from synth_platform.release.evidence import Judged, write_evidence
 
 INPUTS = ("normalized/attacked", "normalized/batch_corrected", "public/reference")
@@ -41,6 +44,26 @@ def gather_evidence(
         fingerprints={name: artefact_fingerprint(folder, key) for name, folder in inputs.items()},
         ledger=home_ledger(place, ledger_url),
         store=statistic_store(place),
+    )
+
+
+def gather_list_evidence(
+    home: HomeResource, registry: CohortRegistry, stage: Stage, cohort: str, plan: str, *, ledger_url: str | None = None
+) -> dict[str, Any]:
+    """The evidence of a list of discoveries as it is stored now. Raises ArtefactError as `gather_evidence` does."""
+    spec, place, key = registry.registered(cohort), home.paths, fingerprint_key(home)
+    documents = {
+        name: read_artefact(place.artefact(dg.AssetKey([stage, name]), cohort, plan), key) for name in LIST_DOCUMENTS
+    }
+    package = place.released / f"{cohort}-{stage}-{plan}"
+    return write_list_evidence(
+        spec=spec,
+        stage=stage,
+        plan=spec.discovery_plan(plan),
+        documents=documents,
+        ledger=home_ledger(place, ledger_url),
+        store=statistic_store(place),
+        package=package if package.is_dir() else None,
     )
 
 

@@ -15,6 +15,8 @@ from synth_platform.normalize.rows import EncodedRows, content_digest
 from synth_platform.privacy.fingerprint import FingerprintKey, FingerprintKeyError, load_or_create_key
 from synth_platform.privacy.private_table import PrivateTable
 from synth_platform.privacy.restricted import restricted_rows, seal
+from synth_platform.sources.genotypes.study import GenotypeStudy
+from synth_platform.sources.genotypes.study import content_digest as study_digest
 
 T = TypeVar("T")
 
@@ -55,6 +57,11 @@ def close(value: pl.DataFrame | EncodedRows, key: FingerprintKey) -> PrivateTabl
     if isinstance(value, pl.DataFrame):
         return seal(value, key=key, digest=frame_digest)
     return seal(value, key=key, digest=content_digest)
+
+
+def close_study(study: GenotypeStudy, home: HomeResource) -> PrivateTable[GenotypeStudy]:
+    """A closed genotype study: a handle on its file, named by the file's content and its groups."""
+    return seal(study, key=fingerprint_key(home), digest=study_digest)
 
 
 def stored_rows(table: PrivateTable[T]) -> T:

@@ -9,9 +9,11 @@ from typing import Any, cast
 
 import dagster as dg
 import polars as pl
+from synth_platform.audit.discoveries import audit_discoveries
 
 from resources.artefacts import CONTENT, ArtefactError, read_artefact
-from resources.cohorts import CohortRegistry
+from resources.cohorts import CohortRegistry, Registered
+from resources.evidence import gather_list_evidence
 from resources.home import HomeResource, SynthHome
 from resources.ledger import home_ledger
 from resources.private import fingerprint_key
@@ -23,6 +25,8 @@ from synth_platform.normalize.rows import EncodedRows, content_digest
 from synth_platform.privacy.fingerprint import FingerprintKeyError
 from synth_platform.privacy.ledger import Ledger, LedgerError
 from synth_platform.privacy.private_errors import PrivateComputationError
+from synth_platform.release.discovery import STAGES, Stage
+from synth_platform.release.discovery_package import list_frame
 from synth_platform.release.findings import HinderedError, Hindrance, RecallReason
 from synth_platform.release.reaudit import reaudit
 from synth_platform.release.rederive import same_constants, stage_of_files
@@ -110,17 +114,32 @@ class HomeHoldings:
         """The ledger, held to this release alone."""
         return home_ledger(self.home.paths, self.ledger_url, release=release.name)
 
-    def spec(self, release: Release) -> CohortSpec:
-        """cohort.yaml as it reads now."""
+    def spec(self, release: Release) -> Registered:
+        """cohort.yaml or study.yaml as it reads now."""
         with _hindered("COHORT_UNREADABLE"):
-            return self.registry.spec(release.cohort)
+            return self.registry.registered(release.cohort)
+
+    def registration(self, release: Release) -> str:
+        """That of the cohort, or of a list's plan."""
+        spec = self.spec(release)
+        with _hindered("COHORT_UNREADABLE"):
+            if release.generator in STAGES:
+                return spec.registration_of(spec.discovery_plan(release.plan))
+            return self.registry.spec(release.cohort).registration
 
     def decision(self, release: Release) -> Mapping[str, Any]:
         """`<generator>/decision` of the plan."""
         return cast(Mapping[str, Any], self._stored([release.generator, "decision"], release.cohort, release.plan))
 
     def table(self, release: Release) -> pl.DataFrame:
-        """The first table of `<generator>/synthetic`."""
+        """The first table of `<generator>/synthetic`, or the stored list."""
+        if release.generator in STAGES:
+            return list_frame(
+                cast(
+                    Mapping[str, Any],
+                    self._stored([release.generator, "discoveries"], release.cohort, release.plan),
+                )
+            )
         tables = cast(pl.DataFrame, self._stored([release.generator, "synthetic"], release.cohort, release.plan))
         return native_table(tables, tables[SEED][0])
 
@@ -132,6 +151,8 @@ class HomeHoldings:
         look at and recalls nothing.
         """
         scope = {"cohort": release.cohort, "plan": release.plan}
+        if release.generator in STAGES:
+            return self._list_audited(release, scope)
         evidence, before = (self._document(["audit", name], *scope.values()) for name in ("evidence", "report"))
         if evidence is None:
             raise HinderedError("NOT_AUDITED")
@@ -142,15 +163,27 @@ class HomeHoldings:
                 raise HinderedError("AUDIT_DISAGREES")
         return bool(report["status"] == "PASS")
 
-    def rows(self, release: Release) -> tuple[PublicReference, EncodedRows]:
-        """`public/reference` and `normalized/attacked` of the cohort, as its files give them now.
+    def _list_audited(self, release: Release, scope: Mapping[str, str]) -> bool:
+        """Whether the audit confirms a list as it is stored now, costs and chain included."""
+        stage = cast(Stage, release.generator)
+        if self._document([stage, "audit"], *scope.values()) is None:
+            raise HinderedError("NOT_AUDITED")
+        with _hindered("ARTEFACTS_UNREADABLE"):
+            evidence = gather_list_evidence(
+                self.home, self.registry, stage, release.cohort, release.plan, ledger_url=self.ledger_url
+            )
+        return bool(audit_discoveries(evidence, expected={**scope, "stage": stage}).ok)
+
+    def rows(self, release: Release) -> tuple[CohortSpec, PublicReference, EncodedRows]:
+        """The cohort with `public/reference` and `normalized/attacked`, as its files give them now.
 
         Raises HinderedError ROWS_REPLACED where they do not, or where the ledger charged the release for other rows.
         """
         reference = cast(PublicReference, self._stored(["public", "reference"], release.cohort))
         attacked = cast(EncodedRows, self._stored(["normalized", "attacked"], release.cohort))
         with _hindered("SOURCES_UNREADABLE"):
-            stage = stage_of_files(self.spec(release), self.registry.folder(release.cohort))
+            spec = self.registry.spec(release.cohort)
+            stage = stage_of_files(spec, self.registry.folder(release.cohort))
         with _hindered("LEDGER_UNREADABLE"):
             package = self.home.paths.released / release.name
             paid = [entry["entry_id"] for entry in json.loads((package / "ledger.json").read_bytes())["entries"]]
@@ -163,7 +196,7 @@ class HomeHoldings:
             and charged == {members}
         ):
             raise HinderedError("ROWS_REPLACED")
-        return reference, attacked
+        return spec, reference, attacked
 
     def _document(self, key: Sequence[str], *partition: str) -> Mapping[str, Any] | None:
         """A stored document, None where there never was one."""

@@ -72,6 +72,6 @@ def run_key(news: Sequence[str], turn: int) -> str:
 
 def _tag(registry: CohortRegistry, name: str) -> str:
     try:
-        return registry.spec(name).dua_tag
+        return registry.registered(name).dua_tag
     except CohortSpecError:
         return UNREADABLE

@@ -11,13 +11,15 @@ from assets.audit import audit_assets
 from assets.cohort import cohort
 from assets.cross_fit import cross_fit_assets
 from assets.decisions import decision_assets
+from assets.discovery import discovery_assets
 from assets.gates import gate_assets
 from assets.generators import generator_assets
 from assets.governance import governance_assets
+from assets.gwas import gwas_assets
 from assets.half_split import half_split_assets
 from assets.mechanism_audit import mechanism_audit_assets
 from assets.normalized import normalized_matrix, real_arm
-from assets.partitions import cohort_plans
+from assets.partitions import cohort_discoveries, cohort_plans, study_discoveries
 from assets.power import gates_power
 from assets.public import public_reference
 from assets.reaudit import governance_watch, reaudit_job, reaudit_schedule
@@ -31,10 +33,19 @@ from resources.home import HomeResource, SynthHome
 from resources.ledger import LedgerResource, NoiseResource
 from resources.register import RegisterResource
 from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS
+from synth_platform.release.discovery import DISCOVERY_STAGE, GWAS_STAGE
 
 SHARED_STAGES = ("cohort", "public", "normalized", "gates")
 COHORT_JOB = "judge_controls"
 PLAN_JOB = "release_plan"
+DISCOVERY_JOB = "discover"
+GWAS_JOB = "discover_variants"
+# What spends and what leaves, by the first part of its asset keys.
+PARTITIONS_OF: Mapping[str, dg.MultiPartitionsDefinition] = {
+    **dict.fromkeys(DP_GENERATORS, cohort_plans),
+    DISCOVERY_STAGE: cohort_discoveries,
+    GWAS_STAGE: study_discoveries,
+}
 
 
 # The event log holds every event; a terminal is for what somebody has to look at.
@@ -77,9 +88,11 @@ def build_definitions(*, resources: Mapping[str, Any] | None = None) -> dg.Defin
             *decision_assets,
             *audit_assets,
             *release_assets,
+            *discovery_assets,
+            *gwas_assets,
             *governance_assets,
         ],
-        asset_checks=[*ledger_checks(cohort_plans), *package_checks(cohort_plans)],
+        asset_checks=[*ledger_checks(PARTITIONS_OF), *package_checks(PARTITIONS_OF)],
         jobs=[
             dg.define_asset_job(
                 COHORT_JOB,
@@ -90,6 +103,16 @@ def build_definitions(*, resources: Mapping[str, Any] | None = None) -> dg.Defin
                 PLAN_JOB,
                 selection=dg.AssetSelection.groups("statistics", *DP_GENERATORS, "audit"),
                 description="One privacy plan of a cohort: statistics, generators, gates, decisions, audit, releases.",
+            ),
+            dg.define_asset_job(
+                DISCOVERY_JOB,
+                selection=dg.AssetSelection.groups(DISCOVERY_STAGE),
+                description="Private discoveries of one contrast: e-values, list, decision, audit, release.",
+            ),
+            dg.define_asset_job(
+                GWAS_JOB,
+                selection=dg.AssetSelection.groups(GWAS_STAGE),
+                description="Private discoveries of one phenotype of a genotype study.",
             ),
             reaudit_job,
         ],

@@ -34,7 +34,7 @@ def audit(
 
     place = home()
     registry = CohortRegistry(path=str(place.cohorts))
-    specs = [registry.spec(name) for name in ([cohort] if cohort else sorted(registry.folders()))]
+    specs = [registry.spec(name) for name in ([cohort] if cohort else registry.cohorts())]
     partitions = [(spec.name, plan) for spec in specs for plan in judged_plans(place, spec)]
     if not partitions:
         fail("nothing was judged under a plan yet; run a cohort first: synth run COHORT")

@@ -10,11 +10,13 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from resources.cohorts import CohortRegistry
+from resources.cohorts import STUDY, CohortRegistry
 from synth_platform.cli.app import BAD_INPUT, Json, app, console, existing_folder, fail, home, print_json
 from synth_platform.cli.calibration import calibration_line, calibration_standing, probe, write_calibration
+from synth_platform.cli.contrast_check import check_study, contrast_sizes, size_line
 from synth_platform.contract.cohort_sections import Plan
 from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, CohortSpecError, load_cohort_spec
+from synth_platform.contract.genotype_spec import GenotypeSpec, load_genotype_spec
 from synth_platform.contract.hints import hint
 from synth_platform.contract.tables import CohortTables, of_split
 from synth_platform.contract.validate import select_registered, validate
@@ -41,8 +43,9 @@ def add(path: Folder) -> None:
     runner = Runner(home(), console())
     spec = runner.registry.add(existing_folder(path))
     runner.add_cohort(spec)
+    verb = "discover" if isinstance(spec, GenotypeSpec) else "run"
     typer.echo(
-        f"registered {spec.name} ({spec.title}); privacy domain {spec.privacy.domain}; run it: synth run {spec.name}"
+        f"registered {spec.name} ({spec.title}); privacy domain {spec.privacy.domain}; run it: synth {verb} {spec.name}"
     )
 
 
@@ -54,28 +57,30 @@ def list_cohorts(as_json: Json = False) -> None:
     if as_json:
         print_json(listed)
         return
-    table = Table("cohort", "title", "privacy domain", "plans", "generators", "folder")
+    table = Table("cohort", "title", "privacy domain", "plans", "generators", "contrasts", "folder")
     for item in listed:
         if "error" in item:
-            table.add_row(item["cohort"], "cannot be used", "", "", "", item["folder"])
+            table.add_row(item["cohort"], "cannot be used", "", "", "", "", item["folder"])
             typer.echo(f"synth: warning: cohort {item['cohort']!r} cannot be used: {item['error']}", err=True)
         else:
-            plans, generators = (" ".join(item[name]) for name in ("plans", "generators"))
-            table.add_row(item["cohort"], item["title"], item["domain"], plans, generators, item["folder"])
+            lists = (" ".join(item[name]) for name in ("plans", "generators", "contrasts"))
+            table.add_row(item["cohort"], item["title"], item["domain"], *lists, item["folder"])
     console().print(table if listed else "no cohort registered; add one with: synth cohort add FOLDER")
 
 
 def _listing(registry: CohortRegistry, name: str, folder: Path) -> dict[str, Any]:
     try:
-        spec = registry.spec(name)
+        spec = registry.registered(name)
     except CohortSpecError as error:
         return {"cohort": name, "error": str(error), "folder": str(folder)}
+    plans = spec.plans if isinstance(spec, CohortSpec) else {}
     return {
         "cohort": spec.name,
         "title": spec.title,
         "domain": spec.privacy.domain,
-        "plans": {key: plan.model_dump() for key, plan in spec.plans.items()},
-        "generators": list(spec.generators),
+        "plans": {key: plan.model_dump() for key, plan in plans.items()},
+        "generators": list(spec.generators) if isinstance(spec, CohortSpec) else [],
+        "contrasts": list(spec.contrasts),
         "folder": str(folder),
     }
 
@@ -88,13 +93,17 @@ def check(path: Folder, as_json: Json = False) -> None:
     cohort's calibration does not back.
     """
     folder = existing_folder(path)
+    if (folder / STUDY).exists():
+        check_study(load_genotype_spec(folder / STUDY), folder, as_json=as_json)
+        return
     spec = load_cohort_spec(folder / "cohort.yaml")
     tables = select_registered(read_cohort(spec, folder), spec)
     report = validate(tables, spec)
     fault = None if report.cohort_rejected else _public_fault(spec, report.accepted)
     readable = not report.cohort_rejected and fault is None
     standing = calibration_standing(spec, _reference(spec, report.accepted), folder) if readable else None
-    accepted = standing is not None and not standing["faults"]
+    sizes = {} if not readable else contrast_sizes(spec, report.accepted, _reference(spec, report.accepted))
+    accepted = standing is not None and not standing["faults"] and all(size["fits"] for size in sizes.values())
     findings = [
         {"code": r.code, "table": r.table, "column": r.column, "count": r.count, "rule": hint(r, tables, spec)}
         for r in report.rejections
@@ -108,6 +117,7 @@ def check(path: Folder, as_json: Json = False) -> None:
                 "public_rows": fault,
                 "calibration": standing,
                 "membership_rows": _membership_rows(spec),
+                "contrasts": sizes,
             }
         )
     else:
@@ -126,6 +136,8 @@ def check(path: Folder, as_json: Json = False) -> None:
         if standing is not None:
             line = calibration_line(standing, folder)
             fail(line) if standing["faults"] else typer.echo(line)
+        for name, size in sizes.items():
+            typer.echo(size_line(name, size))
     if not accepted:
         raise typer.Exit(BAD_INPUT)
 

@@ -55,7 +55,7 @@ def run(
     plans = list(spec.plans) if epsilon is None else [_plan_key(spec, epsilon)]
     runner.add_cohort(spec)
     outcomes = runner.run(spec, plans, chosen)
-    _report_failures(outcomes)
+    report_failures(outcomes)
     decisions = [
         d for d in read_decisions(home(), [spec.name]) if d["generator"] in chosen and d["plan"] in (None, *plans)
     ]
@@ -72,7 +72,7 @@ def run(
 def decisions(as_json: Json = False) -> None:
     """Every release decision so far, with figures: for the restricted zone."""
     place = home()
-    found = read_decisions(place, sorted(CohortRegistry(path=str(place.cohorts)).folders()))
+    found = read_decisions(place, CohortRegistry(path=str(place.cohorts)).cohorts())
     if as_json:
         print_json(found)
     elif found:
@@ -119,12 +119,12 @@ def demo() -> None:
     outcomes: list[Outcome] = []
     specs = []
     for folder in sorted(BUNDLED.glob("*/cohort.yaml"), reverse=True):
-        spec = runner.registry.add(folder.parent)
+        spec = runner.registry.spec(runner.registry.add(folder.parent).name)
         specs.append(spec)
         screen.print(f"[bold]{spec.name}[/bold]: {spec.title}", highlight=False)
         runner.add_cohort(spec)
         outcomes += runner.run(spec, list(spec.plans), spec.generators)
-    _report_failures(outcomes)
+    report_failures(outcomes)
     found = read_decisions(place, [spec.name for spec in specs])
     show_decisions(screen, found)
     screen.print(
@@ -187,7 +187,8 @@ def _plan_key(spec: CohortSpec, epsilon: float) -> str:
     return key
 
 
-def _report_failures(outcomes: list[Outcome]) -> None:
+def report_failures(outcomes: Sequence[Outcome]) -> None:
+    """Leave with the message of the first job that failed, if one did."""
     for outcome in outcomes:
         if outcome.failure is not None:
             fail(f"{outcome.partition}: {outcome.failure}", _exit_code(outcome.failure))

@@ -13,13 +13,24 @@ from dagster_shared.error import SerializableErrorInfo
 from rich.console import Console
 
 from assets.governance import REGISTER
-from assets.partitions import OMICS_COHORT, PLAN
+from assets.normalized import MATRIX
+from assets.partitions import DISCOVERY, GENOTYPE_STUDY, OMICS_COHORT, PLAN
 from assets.reaudit import reaudit_job
-from resources.cohorts import CohortRegistry
+from resources.cohorts import CohortRegistry, Registered
 from resources.home import SynthHome
 from synth_platform.cli.app import PACKAGES
 from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS, CohortSpec, GeneratorCode
-from synth_platform.definitions import COHORT_JOB, PLAN_JOB, SHARED_STAGES, build_definitions
+from synth_platform.contract.discovery_options import DiscoveryPlan
+from synth_platform.contract.genotype_spec import GenotypeSpec
+from synth_platform.definitions import (
+    COHORT_JOB,
+    DISCOVERY_JOB,
+    GWAS_JOB,
+    PLAN_JOB,
+    SHARED_STAGES,
+    build_definitions,
+)
+from synth_platform.release.discovery import DISCOVERY_STAGE, GWAS_STAGE
 
 _OWN_CLASS = re.compile(rf"(?:{'|'.join(PACKAGES)})\.[\w.]+: ")
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -58,14 +69,28 @@ class Runner:
             outcomes.append(self._job(PLAN_JOB, partition, [*mechanisms, "audit"], statistics))
         return outcomes
 
+    def discover(self, spec: Registered, plan: DiscoveryPlan) -> list[Outcome]:
+        """Private discoveries of one contrast, from the cohort's files on; stops at a failure."""
+        self._instance.add_dynamic_partitions(DISCOVERY, [plan.key])
+        partition = dg.MultiPartitionKey({"cohort": spec.name, "plan": plan.key})
+        if isinstance(spec, GenotypeSpec):
+            return [self._job(GWAS_JOB, partition, [GWAS_STAGE], [])]
+        outcomes = [self._job(COHORT_JOB, spec.name, ["cohort", "public"], [MATRIX])]
+        if outcomes[0].failure is None:
+            outcomes.append(self._job(DISCOVERY_JOB, partition, [DISCOVERY_STAGE], []))
+        return outcomes
+
     def reaudit(self) -> Outcome:
         """Look at every published release again."""
         return self._job(reaudit_job.name, None, [], [REGISTER])
 
-    def add_cohort(self, spec: CohortSpec) -> None:
-        """Make the cohort and its plans selectable in the UI."""
-        self._instance.add_dynamic_partitions(OMICS_COHORT, [spec.name])
-        self._instance.add_dynamic_partitions(PLAN, list(spec.plans))
+    def add_cohort(self, spec: Registered) -> None:
+        """Make the cohort or study and its plans selectable in the UI."""
+        study = isinstance(spec, GenotypeSpec)
+        self._instance.add_dynamic_partitions(GENOTYPE_STUDY if study else OMICS_COHORT, [spec.name])
+        self._instance.add_dynamic_partitions(DISCOVERY, [spec.plan_of(name).key for name in spec.contrasts])
+        if isinstance(spec, CohortSpec):
+            self._instance.add_dynamic_partitions(PLAN, list(spec.plans))
 
     def _job(self, name: str, partition: str | None, groups: Sequence[str], also: Sequence[dg.AssetKey]) -> Outcome:
         job = self._definitions.resolve_job_def(name)

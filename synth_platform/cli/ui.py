@@ -33,7 +33,7 @@ def ui(
     runner = Runner(place, console())  # also migrates an empty home before two processes meet in it
     for name in registry.folders():
         try:
-            runner.add_cohort(registry.spec(name))
+            runner.add_cohort(registry.registered(name))
         except CohortSpecError as error:
             typer.echo(f"synth: warning: cohort {name!r} is left out: {error}", err=True)
     web = ["-m", "dagster_webserver", "--host", LOOPBACK, "--port", str(port), *MODULE]

@@ -47,7 +47,7 @@ RELEASABLE_DUA_TAG = "RELEASE_REVIEWED"
 
 # What no gate's verdict depends on, and what discoveries do depend on.
 _NOT_JUDGED = {"title", "dua_tag", "publication", "plans", "generators", "discovery"}
-_DISCOVERED = {"source", "expression", "methylation", "clinical", "outcome", "keep_labels", "batches", "quantile_map"}
+_DISCOVERED = {"expression", "methylation", "clinical", "outcome", "keep_labels", "quantile_map"}
 
 
 class CohortSpecError(ValueError):
@@ -198,6 +198,10 @@ class CohortSpec(Strict):
             return plan_of_key(self._discovery(), self.contrasts, key)
         except ValueError as error:
             raise CohortSpecError(f"cohort {self.name!r}: {error}") from error
+
+    def sizes_of(self, contrast: str) -> tuple[int, ...]:
+        """Registered group sizes of a contrast."""
+        return self.contrast(contrast).sizes
 
     def registration_of(self, plan: DiscoveryPlan) -> str:
         """SHA-256 of everything that the discoveries of a plan depend on besides the rows; no gate is among it."""

@@ -90,6 +90,11 @@ class GenotypeSpec(Strict):
         return self
 
     @property
+    def publication(self) -> Literal["statuses_only"]:
+        """A list of discoveries has no gate figures to publish."""
+        return "statuses_only"
+
+    @property
     def contrasts(self) -> tuple[str, ...]:
         """Names of its phenotypes."""
         return tuple(self.phenotypes)
@@ -108,6 +113,10 @@ class GenotypeSpec(Strict):
                 f"study {self.name!r} has no phenotype {contrast!r}; it has {', '.join(self.phenotypes)}"
             )
         return plan_on(self.discovery, contrast)
+
+    def sizes_of(self, contrast: str) -> tuple[int, ...]:
+        """Registered group sizes of a phenotype."""
+        return self.phenotypes[contrast].sizes
 
     def registration_of(self, plan: DiscoveryPlan) -> str:
         """SHA-256 of everything that the discoveries of a plan depend on besides the genotypes."""

@@ -1,4 +1,4 @@
-"""A contrast of a cohort: from its closed tables to the rows that an e-value is computed of, still closed.
+"""A contrast of a cohort: from its closed tables to the rows that an e-value is computed of, and what is asked of them.
 
 Which patients are cases and which are controls follows from each one's own record, so the join costs nothing. The
 table is named by all private rows of the cohort, whatever the contrast, so that the same patients under another domain
@@ -14,12 +14,19 @@ from typing import cast
 import numpy as np
 import polars as pl
 
-from synth_platform.contract.discovery_options import Contrast
+from synth_platform.contract.cohort_spec import CohortSpec
+from synth_platform.contract.discovery_options import Contrast, DiscoveryPlan
+from synth_platform.discovery.documents import Study
+from synth_platform.discovery.planned import contrast_statistic
+from synth_platform.discovery.scores import SizesError, once
 from synth_platform.discovery.statistics.log_rank import Survival
 from synth_platform.discovery.statistics.protocol import BoolArray, FloatArray
 from synth_platform.normalize.encoder import Encoder
+from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.rows import EncodedRows, content_digest
+from synth_platform.privacy.fingerprint import canonical_json, sha256_hex
 from synth_platform.privacy.private_table import PrivateTable, combine
+from synth_platform.privacy.queries import BoundedScores
 from synth_platform.privacy.within_row import within_row
 
 
@@ -49,23 +56,64 @@ def close_contrast(
     A missing cell of an omics feature counts as the public mean, a missing value of the contrast's variable leaves the
     patient out.
     """
-    columns = [encoder.features.index(feature) for feature in family(contrast, encoder)]
-
-    def assemble(parts: Mapping[str, object]) -> ContrastRows:
-        rows, frame = cast(EncodedRows, parts["matrix"]), cast(pl.DataFrame, parts["clinical"])
-        source, values = content_digest(rows), rows.x[:, columns]
-        if contrast.statistic == "log_rank":
-            return ContrastRows(values, Survival(rows.time, rows.event.astype(np.bool_)), source)
-        keys = pl.DataFrame({"row_key": rows.key.tolist()})
-        value = keys.join(frame, on="row_key", how="left", maintain_order="left")[contrast.variable].cast(pl.String)
-        case = value.is_in(list(contrast.case)).fill_null(False).to_numpy()
-        others = value.is_in(list(contrast.control)) if contrast.control else value.is_not_null()
-        control = others.fill_null(False).to_numpy() & ~case
-        kept = case | control
-        return ContrastRows(values[kept], case[kept], source)
-
     return combine(
         cast(Mapping[str, PrivateTable[object]], {"matrix": matrix, "clinical": clinical}),
-        within_row("discovery.contrast", assemble),
+        within_row(
+            "discovery.contrast",
+            lambda parts: contrast_rows(
+                cast(EncodedRows, parts["matrix"]), cast(pl.DataFrame, parts["clinical"]), contrast, encoder
+            ),
+        ),
         digest=lambda rows: rows.source,
     )
+
+
+def contrast_rows(rows: EncodedRows, clinical: pl.DataFrame, contrast: Contrast, encoder: Encoder) -> ContrastRows:
+    """Open rows of a contrast, from all private rows and their clinical table."""
+    source = content_digest(rows)
+    values = rows.x[:, [encoder.features.index(feature) for feature in family(contrast, encoder)]]
+    if contrast.statistic == "log_rank":
+        return ContrastRows(values, Survival(rows.time, rows.event.astype(np.bool_)), source)
+    keys = pl.DataFrame({"row_key": rows.key.tolist()})
+    joined = keys.join(clinical, on="row_key", how="left", maintain_order="left")
+    value = joined[contrast.variable].cast(pl.String)
+    case = value.is_in(list(contrast.case)).fill_null(False).to_numpy()
+    others = value.is_in(list(contrast.control)) if contrast.control else value.is_not_null()
+    kept = case | others.fill_null(False).to_numpy()
+    return ContrastRows(values[kept], case[kept], source)
+
+
+def contrast_study(spec: CohortSpec, plan: DiscoveryPlan, reference: PublicReference) -> Study[ContrastRows]:
+    """What a plan asks of the closed rows of its contrast.
+
+    Raises CohortSpecError for a contrast that is not registered, ValueError where no e-value can be made for the plan.
+    """
+    contrast = spec.contrast(plan.contrast)
+    features = family(contrast, reference.encoder)
+    statistic = contrast_statistic(contrast, plan, len(features), reference.rows)
+
+    def log_e(rows: ContrastRows) -> FloatArray:
+        if group_sizes(rows) != contrast.sizes:
+            raise SizesError(plan.contrast)
+        return statistic.log_e(rows.values, rows.outcome)  # type: ignore[arg-type]
+
+    return Study(
+        plan=plan,
+        statistic=statistic,
+        scores=BoundedScores(f"discovery.{statistic.name}", once(log_e), len(features), statistic.sensitivity),
+        names=lambda positions: [features[position] for position in positions],
+        compared={
+            "variable": contrast.variable,
+            "case": sorted(contrast.case),
+            "control": sorted(contrast.control),
+            "family": sha256_hex(canonical_json(list(features))),
+        },
+    )
+
+
+def group_sizes(rows: ContrastRows) -> tuple[int, ...]:
+    """Cases and controls of two groups, or all rows of a survival contrast: a private figure until it is registered."""
+    if isinstance(rows.outcome, Survival):
+        return (len(rows.values),)
+    cases = int(rows.outcome.sum())
+    return (cases, len(rows.values) - cases)

@@ -62,18 +62,14 @@ class Curator:
 
         The noise source is part of it: a release never replays what a seeded test source drew.
         """
-        request = {
-            "domain": self._domain,
-            "cohort": self._cohort,
-            "input": table.fingerprint,
-            "code": query.code,
-            "event": event_to_json(query.event),
-            "sensitivity": float(query.sensitivity),
-            **query.describe(),
-            "draw": draw,
-            "noise_source": self._noise.source,
-        }
-        return sha256_hex(canonical_json(request))
+        return request_of(
+            query,
+            domain=self._domain,
+            cohort=self._cohort,
+            input_fingerprint=table.fingerprint,
+            noise_source=self._noise.source,
+            draw=draw,
+        )
 
     def _draw(self, table: PrivateTable[T], query: Query[T], fingerprint: str) -> StatisticRelease:
         for lost in self._ledger.pending(fingerprint):
@@ -117,3 +113,21 @@ class Curator:
         )
         self._notes.append(note)
         log.warning(note)
+
+
+def request_of(
+    query: Query[T], *, domain: str, cohort: str, input_fingerprint: str, noise_source: str, draw: int = 0
+) -> str:
+    """SHA-256 of a request to rows of that keyed name; see `Curator.request_fingerprint`."""
+    request = {
+        "domain": domain,
+        "cohort": cohort,
+        "input": input_fingerprint,
+        "code": query.code,
+        "event": event_to_json(query.event),
+        "sensitivity": float(query.sensitivity),
+        **query.describe(),
+        "draw": draw,
+        "noise_source": noise_source,
+    }
+    return sha256_hex(canonical_json(request))

@@ -35,7 +35,7 @@ _SPARE_STEPS = 2
 
 
 class ScoreError(ValueError):
-    """Scores that no mechanism can work on; the message names the scores and no value."""
+    """Scores that no mechanism can work on; the message is made of public names and shows no value."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class BoundedScores(Generic[T]):
 
     def __call__(self, rows: T) -> FloatArray:
         """The scores [candidates]. Raises ScoreError for another shape or a score that is not finite."""
-        with quiet_errors(self.name):
+        with quiet_errors(self.name, readable=(ScoreError,)):
             scores = np.asarray(self.apply(rows), dtype=np.float64)
         if scores.shape != (self.candidates,):
             raise ScoreError(f"{self.name} does not give {self.candidates} scores, one a candidate")
@@ -134,6 +134,10 @@ class SelectionQuery(Generic[T]):
             "parameters": dict(self.parameters),
         }
 
+    def placeholder(self) -> FloatArray:
+        """The first positions."""
+        return np.arange(self.size, dtype=np.float64)
+
     def evaluate(self, rows: T) -> FloatArray:
         """Scores on the grid, [candidates]."""
         return np.asarray(grid_steps(self.scores(rows), self.step) * self.step, dtype=np.float64)
@@ -196,6 +200,10 @@ class ValueQuery(Generic[T]):
             "sigma": self.sigma,
             "parameters": dict(self.parameters),
         }
+
+    def placeholder(self) -> FloatArray:
+        """Zeros."""
+        return np.zeros(len(self.positions))
 
     def evaluate(self, rows: T) -> FloatArray:
         """Scores at the positions, on the grid."""

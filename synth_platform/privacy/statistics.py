@@ -59,6 +59,10 @@ class Query(Protocol[T_contra]):
         """All that makes the query itself, JSON values; part of the request's fingerprint."""
         ...
 
+    def placeholder(self) -> FloatArray:
+        """An answer in form, of no content: for asking what a plan costs."""
+        ...
+
     def evaluate(self, rows: T_contra) -> FloatArray:
         """What the mechanism perturbs. Errors are quiet: they carry no value."""
         ...
@@ -116,6 +120,10 @@ class StatisticQuery(Generic[T]):
             "contribution": self.contribution.name,
             "parameters": dict(self.parameters),
         }
+
+    def placeholder(self) -> FloatArray:
+        """Zeros."""
+        return np.zeros(self.dimension)
 
     def evaluate(self, rows: T) -> FloatArray:
         """Contributions [n, dimension]. Raises RowDependence where the map is not within-row."""

@@ -89,8 +89,8 @@ def write_evidence(
             "registered": _registered(spec, plan_key, reference),
             "generators": {code: _generator(spec, generator) for code, generator in judged.items()},
             "cohort_documents": {name: dict(document) for name, document in cohort_documents.items()},
-            "ledger": _ledger(spec, ledger, store),
-            "packages": {code: _package(g.package) for code, g in judged.items() if g.package is not None},
+            "ledger": ledger_evidence(spec.privacy.domain, ledger, store),
+            "packages": {code: package_evidence(g.package) for code, g in judged.items() if g.package is not None},
         }
     )
 
@@ -151,12 +151,12 @@ def _generator(spec: CohortSpec, generator: Judged) -> dict[str, Any]:
     }
 
 
-def _ledger(spec: CohortSpec, ledger: Ledger, store: StatisticStore) -> dict[str, Any]:
+def ledger_evidence(domain: str, ledger: Ledger, store: StatisticStore) -> dict[str, Any]:
     """The whole chain, because its hashes run through every domain, and what the domain's statistics hash to now."""
     report = ledger.verify()
     statistics: dict[str, str] = {}
     if report.ok:
-        for entry in ledger.entries(spec.privacy.domain):
+        for entry in ledger.entries(domain):
             try:
                 statistics[entry.entry_id] = store.load(entry).fingerprint
             except StoredReleaseError:
@@ -169,7 +169,7 @@ def _ledger(spec: CohortSpec, ledger: Ledger, store: StatisticStore) -> dict[str
     }
 
 
-def _package(folder: Path) -> dict[str, Any]:
+def package_evidence(folder: Path) -> dict[str, Any]:
     """What of a published package is a document, its checksums as listed and as they are now."""
     listed = [line.split("  ", 1) for line in _lines(folder / CHECKSUMS)]
     return {

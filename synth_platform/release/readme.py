@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
@@ -105,6 +106,22 @@ figures{% endif %}, were decided by comparing
 """
 
 
+def environment() -> Environment:
+    """How every README of a package is rendered: plain text, no name left undefined, with filters for figures and mechanisms."""
+    plain = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
+    plain.filters["figure"] = _figure
+    plain.filters["mechanism"] = _mechanism
+    return plain
+
+
+def _mechanism(event: Mapping[str, Any]) -> str:
+    """An event document as people say it."""
+    times, single = (event["count"], event["event"]) if event["type"] == "SelfComposedDpEvent" else (1, event)
+    names = {"GaussianDpEvent": "Gaussian noise", "BoundedRangeDpEvent": "choice by Gumbel noise"}
+    name = names.get(single["type"], single["type"])
+    return name if times == 1 else f"{name}, {times} times"
+
+
 def _figure(value: float | None) -> str:
     return "not stated" if value is None else f"{value:.6g}"
 
@@ -115,8 +132,10 @@ def render_readme(**context: Any) -> str:
     Needs title, rows, columns, decision (the published document), ledger (published entries) and aggregates (whether
     gate figures may be shown). Raises jinja2.UndefinedError for a missing name.
     """
-    environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
-    environment.filters["figure"] = _figure
-    return environment.from_string(TEMPLATE).render(
-        **context, near_share=NEAR_SHARE, default_membership_limit=GateOptions().membership_limit, margin=MARGIN
+    return (
+        environment()
+        .from_string(TEMPLATE)
+        .render(
+            **context, near_share=NEAR_SHARE, default_membership_limit=GateOptions().membership_limit, margin=MARGIN
+        )
     )

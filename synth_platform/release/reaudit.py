@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import polars as pl
 
 from synth_platform.contract.cohort_spec import RELEASABLE_DUA_TAG, CohortSpec
+from synth_platform.contract.genotype_spec import GenotypeSpec
 from synth_platform.contract.options import AttackCode
 from synth_platform.contract.tables import from_wide
 from synth_platform.evaluation.looks import look_log_e
@@ -41,20 +42,23 @@ class Holdings(Protocol):
     def ledger(self, release: Release) -> Ledger:
         """The ledger, held to the head of this release alone: one damaged package recalls no other."""
 
-    def spec(self, release: Release) -> CohortSpec:
-        """The cohort's specification as its file reads now."""
+    def spec(self, release: Release) -> CohortSpec | GenotypeSpec:
+        """The specification of the cohort or study as its file reads now."""
+
+    def registration(self, release: Release) -> str:
+        """Digest of what is registered now for a release like this one."""
 
     def decision(self, release: Release) -> Document:
         """The standing decision on the release's cohort, generator and plan."""
 
     def table(self, release: Release) -> pl.DataFrame:
-        """The stored synthetic table of the first sampling seed, wide, in native units."""
+        """The stored table that should be in the package: synthetic rows of the first seed, or a list."""
 
     def audited(self, release: Release) -> bool:
         """Whether the independent audit confirms the stored evidence of the release."""
 
-    def rows(self, release: Release) -> tuple[PublicReference, EncodedRows]:
-        """The public reference and the private rows as attacks score them."""
+    def rows(self, release: Release) -> tuple[CohortSpec, PublicReference, EncodedRows]:
+        """The cohort, its public reference and its private rows as attacks score them."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +157,7 @@ def _table(release: Release, package: Path, held: Holdings) -> Iterator[Finding]
         return
     published, standing = _document(package, "decision.json"), held.decision(release)
     if not (
-        published["registration"] == standing["registration"] == held.spec(release).registration
+        published["registration"] == standing["registration"] == held.registration(release)
         and published["ledger"]["entries"] == standing["ledger"]["entries"]
     ):
         raise HinderedError("TABLE_REPLACED")
@@ -166,8 +170,13 @@ def _audit(release: Release, _: Path, held: Holdings) -> Iterator[Finding]:
 
 
 def _attack(release: Release, package: Path, held: Holdings, seed: int) -> Mapping[AttackCode, float]:
-    """log e-values of the look, on the terms the release was published under: cohort.yaml of today changes nothing."""
-    spec, (reference, attacked) = held.spec(release), held.rows(release)
+    """log e-values of the look, on the terms the release was published under: cohort.yaml of today changes nothing.
+
+    A list of discoveries, which has no attacks in its terms, gives no evidence either way.
+    """
+    if not release.terms.attacks:
+        return {}
+    spec, reference, attacked = held.rows(release)
     try:
         with quiet_errors("the attacks of the re-audit"):
             table = reference.encoder.encode(from_wide(pl.read_parquet(package / "table.parquet"), spec))

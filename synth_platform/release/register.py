@@ -46,6 +46,9 @@ class Terms:
     membership_limit: float
 
 
+NO_ATTACKS = Terms((), 0, 1.0)  # a list of discoveries has no rows to attack
+
+
 @dataclass(frozen=True)
 class Release:
     """One release as the register has it.

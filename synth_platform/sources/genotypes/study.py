@@ -2,7 +2,7 @@
 
 The matrix itself is never held: `blocks` streams it. The list of variants must be public before the study (those of an
 array, a reference panel, a registered list of sites): a site that is in the file because somebody here carries it tells
-of that person. `variant_list_digest` names the list, so that a registered one can be compared with it.
+of that person. `list_variants` names the list, so that a registered one can be compared with it.
 """
 
 from __future__ import annotations
@@ -63,16 +63,18 @@ def content_digest(study: GenotypeStudy) -> bytes:
     return whole.digest()
 
 
-def variant_list_digest(reader: GenotypeReader) -> str:
-    """SHA-256 in hexadecimal over the variants in file order, one tab-separated line each; reads the file once."""
-    whole = hashlib.sha256()
+def list_variants(reader: GenotypeReader) -> tuple[int, str]:
+    """How many variants a file has, and the SHA-256 of their list (hexadecimal), one tab-separated line each in file
+    order; reads the file once."""
+    number, whole = 0, hashlib.sha256()
     for block in reader.blocks():
+        number += block.variants.height
         whole.update(variant_lines(block.variants))
-    return whole.hexdigest()
+    return number, whole.hexdigest()
 
 
 def variant_lines(variants: pl.DataFrame) -> bytes:
-    """Variants as the lines that `variant_list_digest` is taken of."""
+    """Variants as the lines that the digest of `list_variants` is taken of."""
     return variants.write_csv(include_header=False, separator="\t", quote_style="never").encode()
 
 

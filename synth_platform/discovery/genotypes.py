@@ -1,0 +1,110 @@
+"""A phenotype of a genotype study: e-values of millions of variants, streamed in blocks from the file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from synth_platform.contract.discovery_options import DiscoveryPlan
+from synth_platform.contract.genotype_spec import GenotypeSpec
+from synth_platform.discovery.documents import Study
+from synth_platform.discovery.planned import dosage_statistic
+from synth_platform.discovery.scores import once
+from synth_platform.discovery.statistics.protocol import FloatArray
+from synth_platform.privacy.queries import BoundedScores, ScoreError
+from synth_platform.sources.genotypes.open import open_genotypes
+from synth_platform.sources.genotypes.phenotype import Phenotypes, read_fam_phenotypes, read_phenotypes
+from synth_platform.sources.genotypes.study import GenotypeStudy, make_study, variant_lines
+
+
+def read_study(spec: GenotypeSpec, folder: Path, phenotype: str) -> GenotypeStudy:
+    """Who is compared in a phenotype, and where the genotypes lie; nothing of the matrix is read yet.
+
+    Raises GenotypeError naming the file and what to do.
+    """
+    cases, controls = spec.sizes_of(phenotype)
+    path, table = folder / spec.genotypes.file, _phenotypes(spec, folder, phenotype)
+    return make_study(path, table, n_case=cases, n_control=controls, field=spec.genotypes.field)
+
+
+def phenotype_sizes(spec: GenotypeSpec, folder: Path, phenotype: str) -> tuple[int, int]:
+    """Cases and controls among the genotyped samples: a private figure until it is registered."""
+    samples = open_genotypes(folder / spec.genotypes.file, spec.genotypes.field).samples
+    genotyped = _phenotypes(spec, folder, phenotype).frame.filter(pl.col("key").is_in(samples))
+    cases = int(genotyped["case"].sum())
+    return (cases, genotyped.height - cases)
+
+
+def _phenotypes(spec: GenotypeSpec, folder: Path, phenotype: str) -> Phenotypes:
+    registered = spec.phenotypes[phenotype]
+    if registered.from_fam:
+        return read_fam_phenotypes((folder / spec.genotypes.file).with_suffix(".fam"))
+    return read_phenotypes(
+        folder / registered.file,
+        key_column=registered.key,
+        column=registered.column,
+        case=registered.case,
+        control=registered.control,
+    )
+
+
+def genotype_study(spec: GenotypeSpec, folder: Path, plan: DiscoveryPlan) -> Study[GenotypeStudy]:
+    """What a plan asks of a study. Memory is a number a variant beside one block of genotypes."""
+    registered = spec.phenotypes[plan.contrast]
+    statistic = dosage_statistic(spec.genotypes, registered, plan)
+
+    def log_e(rows: GenotypeStudy) -> FloatArray:
+        scores = np.empty(spec.genotypes.variants)
+        at, listed = 0, hashlib.sha256()
+        for variants, dosages in rows.blocks():
+            listed.update(variant_lines(variants))
+            if at + variants.height <= scores.size:
+                scores[at : at + variants.height] = statistic.log_e(dosages, rows.case)
+            at += variants.height
+        if at != scores.size or listed.hexdigest() != spec.genotypes.list_sha256:
+            raise _other_list(spec)
+        return scores
+
+    return Study(
+        plan=plan,
+        statistic=statistic,
+        scores=BoundedScores("discovery.dosage", once(log_e), spec.genotypes.variants, statistic.sensitivity),
+        names=lambda positions: variant_names(spec, folder, positions),
+        compared={
+            "case": sorted(registered.case),
+            "control": sorted(registered.control),
+            "column": registered.column,
+            "field": spec.genotypes.field,
+            "family": spec.genotypes.list_sha256,
+        },
+    )
+
+
+def variant_names(spec: GenotypeSpec, folder: Path, positions: Sequence[int]) -> list[str]:
+    """chromosome:position:ref:alt of the variants at `positions`, with the id before it where there is one."""
+    wanted = np.argsort(np.asarray(positions))
+    names: dict[int, str] = {}
+    at = 0
+    for block in open_genotypes(folder / spec.genotypes.file, spec.genotypes.field).blocks():
+        end = at + block.variants.height
+        for position in (int(positions[i]) for i in wanted if at <= positions[i] < end):
+            names[position] = _name(block.variants.row(position - at, named=True))
+        at = end
+    return [names[int(position)] for position in positions]
+
+
+def _name(variant: dict[str, Any]) -> str:
+    place = f"{variant['chromosome']}:{variant['position']}:{variant['ref']}:{variant['alt']}"
+    return place if variant["variant_id"] in (None, "", ".") else f"{variant['variant_id']} {place}"
+
+
+def _other_list(spec: GenotypeSpec) -> ScoreError:
+    return ScoreError(
+        f"study {spec.name!r}: the file does not hold the {spec.genotypes.variants} variants that genotypes.variants "
+        "and genotypes.list_sha256 register; `synth cohort check` tells which it holds"
+    )

@@ -1,0 +1,107 @@
+"""The decision on a list of private discoveries, and the list once more from what the ledger paid for.
+
+No gate compares a list with private rows: all of it is a function of noisy answers. It may leave if the contract of its
+cohort lets anything leave, the ledger pays for it, its form is right, and the level of its false discoveries is stated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from synth_platform.contract.cohort_spec import RELEASABLE_DUA_TAG, CohortSpec
+from synth_platform.contract.discovery_options import DiscoveryPlan
+from synth_platform.contract.genotype_spec import GenotypeSpec
+from synth_platform.privacy.accounting import gaussian_epsilon
+from synth_platform.privacy.formal import FormalVerdict, formal_status
+from synth_platform.privacy.ledger import Ledger
+from synth_platform.privacy.statistic_store import StatisticStore
+
+Document = Mapping[str, Any]
+Stage = Literal["discovery", "gwas"]
+DISCOVERY_STAGE: Stage = "discovery"
+GWAS_STAGE: Stage = "gwas"
+STAGES = (DISCOVERY_STAGE, GWAS_STAGE)
+ELIGIBLE = "ELIGIBLE_FORMAL"  # by the guarantee alone: no gate compares a list with private rows
+PROCEDURE = "boosted e-BH on private e-values"
+
+_REASONS = {"ABSENT": "LEDGER_ABSENT", "BUDGET_EXCEEDED": "BUDGET_EXCEEDED", "CONTRADICTION": "DP_AUDIT_CONTRADICTION"}
+
+
+def decide_discoveries(
+    *,
+    spec: CohortSpec | GenotypeSpec,
+    stage: Stage,
+    plan: DiscoveryPlan,
+    e_values: Document,
+    discoveries: Document,
+    ledger: Ledger,
+    store: StatisticStore,
+) -> dict[str, Any]:
+    """The decision document of one list; every value is JSON.
+
+    e_values, discoveries: the stored documents of the same plan. The promise is mu, told as epsilon at the domain's
+    delta as well; ELIGIBLE_FORMAL or BLOCKED with every reason.
+    """
+    delta = spec.privacy.budget.delta
+    epsilon = gaussian_epsilon(plan.mu, delta)
+    formal = formal_status(
+        entries=e_values["entries"],
+        unledgered=e_values["unledgered"],
+        seeded=e_values["seeded"],
+        ledger=ledger,
+        store=store,
+        domain=spec.privacy.domain,
+        epsilon=epsilon,
+        delta=delta,
+    )
+    violations = list_violations(plan, e_values, discoveries)
+    reasons = [] if spec.dua_tag == RELEASABLE_DUA_TAG else ["DUA_NOT_REVIEWED"]
+    reasons += ["SEEDED_NOISE"] if e_values["seeded"] else []
+    reasons += ["SCHEMA_VIOLATION"] if violations else []
+    reasons += [_REASONS[formal.status]] if formal.status in _REASONS else []
+    reasons += [] if formal.entries else ["NO_LEDGER_ENTRY"]
+    return {
+        "cohort": spec.name,
+        "generator": stage,
+        "plan": plan.key,
+        "contrast": plan.contrast,
+        "mu": plan.mu,
+        "epsilon": epsilon,
+        "delta": delta,
+        "fdr": {"level": plan.alpha, "procedure": PROCEDURE, "dependence": "arbitrary"},
+        "registration": spec.registration_of(plan),
+        "ledger": _ledger(formal),
+        "schema": {"violations": violations},
+        "decision": "BLOCKED" if reasons else ELIGIBLE,
+        "reasons": reasons,
+        "notes": [],
+    }
+
+
+def list_violations(plan: DiscoveryPlan, e_values: Document, discoveries: Document) -> int:
+    """How many lines of a list are not what the plan's e-values say they must be."""
+    lines = discoveries["list"]
+    names = [line["feature"] for line in lines]
+    faults: list[bool] = [
+        discoveries["alpha"] != plan.alpha,
+        discoveries["hypotheses"] != e_values["hypotheses"],
+        sorted(zip(names, (line["log_e"] for line in lines), strict=True))
+        != sorted(zip(e_values["selected"], e_values["log_e"], strict=True)),
+        len(set(names)) != len(names),
+    ]
+    strange = [not (math.isfinite(line["log_e"]) and isinstance(line["discovered"], bool)) for line in lines]
+    return sum(map(bool, [*faults, *strange]))
+
+
+def _ledger(formal: FormalVerdict) -> dict[str, Any]:
+    return {
+        "status": formal.status,
+        "epsilon_rdp": formal.epsilon_rdp,
+        "epsilon_pld": formal.epsilon_pld,
+        "mu": formal.mu,
+        "auroc_bound": formal.auroc_bound,
+        "entries": list(formal.entries),
+        "reasons": list(formal.reasons),
+    }
