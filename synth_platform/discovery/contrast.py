@@ -35,7 +35,7 @@ class ContrastRows:
     """Patients of a contrast.
 
     values: [n, m] standardised features in the order of `family`. outcome: [n] cases, or what was seen of each patient.
-    source: digest of the private rows they were taken from.
+    source: digest of the private rows they were taken from; it names the table, and no statistic looks at it.
     """
 
     values: FloatArray

@@ -107,7 +107,7 @@ figures{% endif %}, were decided by comparing
 
 
 def environment() -> Environment:
-    """How every README of a package is rendered: plain text, no name left undefined, with filters for figures and mechanisms."""
+    """How every README of a package is rendered: plain text, no name left undefined."""
     plain = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
     plain.filters["figure"] = _figure
     plain.filters["mechanism"] = _mechanism

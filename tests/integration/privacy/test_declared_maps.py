@@ -13,6 +13,8 @@ import polars as pl
 import pytest
 
 from synth_platform.contract.cohort_spec import load_cohort_spec
+from synth_platform.contract.discovery_options import Contrast
+from synth_platform.discovery import contrast
 from synth_platform.generators.build import make_generator
 from synth_platform.normalize import closed
 from synth_platform.normalize.reference import PublicReference, build_reference, public_batch_map
@@ -78,6 +80,17 @@ def assembling(world: World) -> WithinRow[Mapping[str, pl.DataFrame], EncodedRow
     return taken[0]
 
 
+def contrasting(spec: Any, world: World) -> WithinRow[Mapping[str, Any], contrast.ContrastRows]:
+    """The map that `close_contrast` declares, taken where it hands it over."""
+    taken: list[WithinRow[Mapping[str, Any], contrast.ContrastRows]] = []
+    compared = Contrast(variable="stage", case=("III", "IV"), sizes=(1, 1), features=("expression", "methylation"))
+    nothing: Any = None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contrast, "combine", lambda _tables, join, **_: taken.append(join))
+        contrast.close_contrast(nothing, nothing, compared, world.reference.encoder)
+    return taken[0]
+
+
 def queries(spec: Any, world: World) -> Iterator[StatisticQuery[EncodedRows]]:
     """Every query of both generators, answered with the little noise of a large epsilon."""
     asked: list[StatisticQuery[EncodedRows]] = []
@@ -98,6 +111,7 @@ def queries(spec: Any, world: World) -> Iterator[StatisticQuery[EncodedRows]]:
 def maps(spec: Any, world: World) -> dict[str, tuple[WithinRow[Any, Any], Any]]:
     """Every declared map with rows to try it on."""
     encode, assemble = world.reference.encoder.encoding, assembling(world)
+    compare = contrasting(spec, world)
     tables = type(draw_cohort(spec))
 
     def of_frames(row_map: WithinRow[Any, EncodedRows], kind: Callable[..., Any]) -> WithinRow[Frames, EncodedRows]:
@@ -107,6 +121,11 @@ def maps(spec: Any, world: World) -> dict[str, tuple[WithinRow[Any, Any], Any]]:
         (encode, of_frames(encode, tables), world.frames),
         (assemble, of_frames(assemble, dict), world.frames),
     ]
+    encoded_parts = within_row(
+        f"tests.{compare.name}",
+        lambda rows: compare({"matrix": encode(tables(**rows.frames)), "clinical": rows.frames["clinical"]}),
+    )
+    tried.append((compare, encoded_parts, world.frames))
     in_model_space = [public_batch_map(world.reference), select_split("train")]
     in_model_space += [query.contribution for query in queries(spec, world)]
     tried += [(row_map, row_map, world.rows) for row_map in in_model_space]

@@ -79,12 +79,11 @@ def test_it_is_the_order_of_the_exact_keys(data: st.DataObject) -> None:
     with localcontext(prec=100):
         middles = [(Decimal(w) + Decimal("0.5")) / 2**64 for w in words]
         keys = [Decimal(s) + exact_gumbel(v) for s, v in zip(scores, middles, strict=True)]
+        # Keys that the first words leave open (width 1/w) may stand either way round.
+        pairs = [*itertools.pairwise(chosen), *((chosen[-1], left) for left in set(range(m)) - set(chosen.tolist()))]
+        for earlier, later in pairs:
+            assert keys[earlier] >= keys[later] - Decimal(1 / words[earlier] + 1 / words[later]) - Decimal("1e-18")
     assert len(set(chosen.tolist())) == size
-    # Keys that the first words leave open (width 1/w) may stand either way round.
-    for earlier, later in itertools.pairwise(chosen):
-        assert keys[earlier] >= keys[later] - Decimal(1 / words[earlier] + 1 / words[later]) - Decimal("1e-18")
-    for left in set(range(m)) - set(chosen.tolist()):
-        assert keys[chosen[-1]] >= keys[left] - Decimal(1 / words[chosen[-1]] + 1 / words[left]) - Decimal("1e-18")
 
 
 class TestRefinement:
