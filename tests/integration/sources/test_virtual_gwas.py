@@ -98,9 +98,8 @@ def test_cases_carry_each_causal_allele_with_its_odds_ratio(study: GenotypeStudy
     names = pl.concat([variants for variants, _ in study.blocks()])["variant_id"].to_list()
     for name, ratio in truth.iter_rows():
         copies = genotypes[:, names.index(name)]
-        carried = [
-            [(2 - c).sum(), c.sum()] for group in (~study.case, study.case) if (c := _called(copies[group])).size
-        ]
+        groups = [_called(copies[group]) for group in (~study.case, study.case)]
+        carried = [((2 - group).sum(), group.sum()) for group in groups]
         (absent, present), (absent_case, present_case) = carried
         log_ratio = math.log(present_case / absent_case) - math.log(present / absent)
         error = math.sqrt(sum(1 / count for group in carried for count in group))
