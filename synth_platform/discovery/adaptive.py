@@ -1,12 +1,15 @@
 """How many hypotheses to select: one private choice from a public grid of sizes.
 
 Every selected hypothesis makes the noise of all others larger, and one that is left out cannot be discovered. With k
-selected, a value is worth its place if it reaches
+selected, a hypothesis is worth its place if its log e-value reaches level_k, the larger of
 
-    level_k = log(m/(αk)) + s_k²/2,
+    ℓ_k + s_k²/2,    ℓ_k = log(m/(αk)),                what is left after the noise of its value has to pass e-BH, and
+    b_k·log(m/k) − (1 − 1/b_k)·ℓ_k/2,    b_k > 1,      the noise of the selection lifts nulls over anything less.
 
-what e-BH asks of each of k discoveries, and what the noise of k values, of standard deviation s_k, costs each. A size
-is right if at least the upper half of the selected reach the level and the first one that is left out does not:
+s_k and b_k are the noise of k values and of k selections. The second line: the k-th largest of m keys log E + b·Gumbel
+is near b·log(Σ E^{1/b}/k), and for a null with log E ~ N(−a, 2a) the mean of E^{1/b} is exp(−a(1/b − 1/b²)); a = ℓ_k/2
+is half the evidence that e-values made to reach ℓ_k gather. It matters where hypotheses are very many. A size is right
+if at least the upper half of the selected reach the level and the first one that is left out does not:
 
     u_k = min(log E_(⌈k/2⌉) − level_k, level_k − log E_(k+1)),    E_(r) the r-th largest, E_(m+1) = 0.
 
@@ -29,6 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_platform.discovery.canonical import FloatArray
+from synth_platform.discovery.selection import gumbel_scale
 
 GROWTH = 1.2
 """Ratio of neighbouring sizes, where they are not neighbouring numbers."""
@@ -45,20 +49,29 @@ class SizeChoice:
     levels: tuple[float, ...]
 
     @classmethod
-    def of(cls, hypotheses: int, alpha: float, sensitivity: float, value_mu: Callable[[int], float]) -> SizeChoice:
-        """The grid 1, 2, … that grows by `GROWTH`; value_mu(k) is the μ of each of k values.
+    def of(
+        cls,
+        hypotheses: int,
+        alpha: float,
+        sensitivity: float,
+        selection_mu: Callable[[int], float],
+        value_mu: Callable[[int], float],
+    ) -> SizeChoice:
+        """The grid 1, 2, … that grows by `GROWTH`; selection_mu(k), value_mu(k): of each of k selections and values.
 
         A level stays below 2^20 sensitivities, as far as any log e-value gets: each takes as many records.
         """
         sizes = [1]
         while sizes[-1] < hypotheses:
             sizes.append(min(hypotheses, max(sizes[-1] + 1, round(GROWTH * sizes[-1]))))
-        scales = (sensitivity / value_mu(size) for size in sizes)
-        levels = (
-            math.log(hypotheses / size) - math.log(alpha) + scale**2 / 2
-            for size, scale in zip(sizes, scales, strict=True)
-        )
-        return cls(hypotheses, tuple(sizes), tuple(min(level, _HIGHEST_LEVEL * sensitivity) for level in levels))
+
+        def level(size: int) -> float:
+            passing = math.log(hypotheses / size) - math.log(alpha)
+            s, b = sensitivity / value_mu(size), gumbel_scale(selection_mu(size), sensitivity)
+            lifted = b * math.log(hypotheses / size) - max(0.0, 1 - 1 / b) * passing / 2
+            return min(max(passing + s**2 / 2, lifted), _HIGHEST_LEVEL * sensitivity)
+
+        return cls(hypotheses, tuple(sizes), tuple(map(level, sizes)))
 
     @property
     def parameters(self) -> Mapping[str, object]:

@@ -135,7 +135,7 @@ def peel_with(
     elif m == 1:
         size = 1
     else:
-        choice = SizeChoice.of(m, alpha, scores.sensitivity, lambda k: value_mu(mu, k, adaptive=True))
+        choice = size_choice(m, alpha, scores.sensitivity, mu)
         answer = bought("size", _size_query(scores, choice, mu * math.sqrt(SIZE_SHARE), public))
         size, rest, by_data = choice.sizes[int(answer.values[0])], mu * math.sqrt(1 - SIZE_SHARE), True
 
@@ -155,8 +155,22 @@ def peel_with(
 
 def value_mu(mu: float, size: int, *, adaptive: bool) -> float:
     """The μ of each of `size` released values, fewer than all, when peeling costs mu in all."""
-    rest = 1 - SIZE_SHARE if adaptive else 1.0
-    return mu * math.sqrt(rest * (1 - SELECTION_SHARE) / size)
+    return mu * math.sqrt(_rest(adaptive) * (1 - SELECTION_SHARE) / size)
+
+
+def size_choice(hypotheses: int, alpha: float, sensitivity: float, mu: float) -> SizeChoice:
+    """Sizes and levels among which an adaptive peeling that costs mu in all chooses."""
+    return SizeChoice.of(
+        hypotheses,
+        alpha,
+        sensitivity,
+        lambda size: mu * math.sqrt(_rest(True) * SELECTION_SHARE / size),
+        lambda size: value_mu(mu, size, adaptive=True),
+    )
+
+
+def _rest(adaptive: bool) -> float:
+    return 1 - SIZE_SHARE if adaptive else 1.0
 
 
 def _size_query(

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import special
+from scipy.stats import norm
 
 from synth_platform.discovery.adaptive import SizeChoice
 
@@ -16,7 +18,7 @@ LOGS = st.floats(-50, 50) | st.sampled_from([0.0, 3.0])
 
 
 def choice(m: int, mu: float = 1.0, alpha: float = 0.05, sensitivity: float = 0.2) -> SizeChoice:
-    return SizeChoice.of(m, alpha, sensitivity, lambda size: mu / math.sqrt(2 * size))
+    return SizeChoice.of(m, alpha, sensitivity, *[lambda size: mu / math.sqrt(2 * size)] * 2)
 
 
 def largest(log_e: list[float], rank: int) -> float:
@@ -41,7 +43,7 @@ def test_the_grid_covers_every_size_within_a_fifth(m: int) -> None:
 @settings(deadline=None, max_examples=200)
 @given(st.lists(LOGS, min_size=1, max_size=14))
 def test_it_is_the_definition(log_e: list[float]) -> None:
-    """Claim: min(log E_(⌈k/2⌉) − level, level − log E_(k+1)), level = log(m/(αk)) + (Δ/μ_k)²/2, with ties."""
+    """Claim: min(log E_(⌈k/2⌉) − level, level − log E_(k+1)) with ties; so few are never lifted by selection."""
     m = len(log_e)
     sizes = choice(m)
     for size, level, u in zip(sizes.sizes, sizes.levels, sizes.utility(np.array(log_e)), strict=True):
@@ -60,6 +62,27 @@ def test_no_utility_moves_more_than_a_log_e_value(data: st.DataObject) -> None:
     moved = log_e + np.array(data.draw(st.lists(moves, min_size=log_e.size, max_size=log_e.size)))
     sizes = choice(log_e.size)
     assert np.abs(sizes.utility(moved) - sizes.utility(log_e)).max() <= delta * (1 + 1e-12) + 1e-12
+
+
+def test_levels_grow_with_the_noise_of_either_kind() -> None:
+    """Claim: at 40 of 2,000 the noise of values decides, at 200 of 6,200,000 that of the selection; both in numbers."""
+    for m, near, by_selection in ((2000, 40, False), (6_200_000, 200, True)):
+        sizes = choice(m, sensitivity=0.182)
+        at = int(np.argmin(np.abs(np.array(sizes.sizes) - near)))
+        k = sizes.sizes[at]
+        passing = math.log(m / (0.05 * k))
+        b = 0.182 / special.logit(norm.cdf(1 / math.sqrt(2 * k) / 2))
+        lines = passing + 0.182**2 * 2 * k / 2, b * math.log(m / k) - (1 - 1 / b) * passing / 2
+        assert sizes.levels[at] == pytest.approx(lines[by_selection])
+        assert lines[by_selection] > lines[not by_selection] + 1
+
+
+def test_nulls_are_lifted_as_the_level_says() -> None:
+    """Claim: the k-th largest noisy key of nulls with log E ~ N(−a, 2a) is b·log(m/k) − (1 − 1/b)·a, within .1 b."""
+    m, k, b, a = 200_000, 100, 4.0, 6.0
+    rng = np.random.default_rng(0)
+    keys = rng.normal(-a, math.sqrt(2 * a), m) + b * rng.gumbel(size=m)
+    assert np.sort(keys)[-k] == pytest.approx(b * math.log(m / k) - (1 - 1 / b) * a, abs=0.1 * b)
 
 
 def test_the_sensitivity_is_attained() -> None:

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from synth_platform.discovery.adaptive import SizeChoice
 from synth_platform.discovery.e_bh import e_bh, log_boost
-from synth_platform.discovery.peeling import Size, peel, peel_with, value_mu
+from synth_platform.discovery.peeling import Size, peel, peel_with, size_choice, value_mu
 from synth_platform.privacy.accounting import compose
 from synth_platform.privacy.noise import CryptographicNoise, SeededNoise
 from synth_platform.privacy.queries import BoundedScores
@@ -123,7 +122,7 @@ class TestWithoutNoise:
     def test_the_adaptive_size_is_the_most_useful_one(self) -> None:
         log_e = log_e_values()
         peeled = peel(log_e, 0.2, 1.0, "adaptive", 0.05, Silence())
-        sizes = SizeChoice.of(300, 0.05, 0.2, lambda k: value_mu(1.0, k, adaptive=True))
+        sizes = size_choice(300, 0.05, 0.2, 1.0)
         assert peeled.size == sizes.sizes[int(np.argmax(sizes.utility(log_e)))]
         assert 20 <= peeled.size <= 40
         assert peeled.discoveries.tolist() == list(range(280, 300))
