@@ -50,8 +50,7 @@ def discover(
     for plan in plans:
         spec.discovery_plan(plan.key)
     runner.add_cohort(spec)
-    for plan in plans:
-        report_failures(runner.discover(spec, plan))
+    report_failures(runner.discover(spec, plans))
     found = [read_list(home(), spec, plan.key) for plan in plans]
     if as_json:
         print_json(found)

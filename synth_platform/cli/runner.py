@@ -69,15 +69,17 @@ class Runner:
             outcomes.append(self._job(PLAN_JOB, partition, [*mechanisms, "audit"], statistics))
         return outcomes
 
-    def discover(self, spec: Registered, plan: DiscoveryPlan) -> list[Outcome]:
-        """Private discoveries of one contrast, from the cohort's files on; stops at a failure."""
-        self._instance.add_dynamic_partitions(DISCOVERY, [plan.key])
-        partition = dg.MultiPartitionKey({"cohort": spec.name, "plan": plan.key})
-        if isinstance(spec, GenotypeSpec):
-            return [self._job(GWAS_JOB, partition, [GWAS_STAGE], [])]
-        outcomes = [self._job(COHORT_JOB, spec.name, ["cohort", "public"], [MATRIX])]
-        if outcomes[0].failure is None:
-            outcomes.append(self._job(DISCOVERY_JOB, partition, [DISCOVERY_STAGE], []))
+    def discover(self, spec: Registered, plans: Sequence[DiscoveryPlan]) -> list[Outcome]:
+        """Private discoveries of each plan, from the cohort's files on; stops at a failure."""
+        self._instance.add_dynamic_partitions(DISCOVERY, [plan.key for plan in plans])
+        study = isinstance(spec, GenotypeSpec)
+        job, stage = (GWAS_JOB, GWAS_STAGE) if study else (DISCOVERY_JOB, DISCOVERY_STAGE)
+        outcomes = [] if study else [self._job(COHORT_JOB, spec.name, ["cohort", "public"], [MATRIX])]
+        for plan in plans:
+            if outcomes and outcomes[-1].failure is not None:
+                break
+            partition = dg.MultiPartitionKey({"cohort": spec.name, "plan": plan.key})
+            outcomes.append(self._job(job, partition, [stage], []))
         return outcomes
 
     def reaudit(self) -> Outcome:
