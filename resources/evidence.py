@@ -15,7 +15,7 @@ from resources.ledger import home_ledger, statistic_store
 from resources.private import fingerprint_key
 from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, GeneratorCode
 from synth_platform.privacy.fingerprint import FingerprintKey
-from synth_platform.release.discovery import Stage
+from synth_platform.release.discovery import STAGES, Stage
 from synth_platform.release.discovery_evidence import DOCUMENTS as LIST_DOCUMENTS
 from synth_platform.release.discovery_evidence import write_list_evidence
 from synth_platform.release.evidence import Judged, write_evidence
@@ -88,6 +88,16 @@ def judged_plans(place: SynthHome, spec: CohortSpec) -> list[str]:
     """Plans of a cohort under which at least one DP table has a decision."""
     folders = [place.artefact(dg.AssetKey([code, "decision"]), spec.name) for code in DP_GENERATORS]
     return sorted({plan.name for folder in folders if folder.exists() for plan in folder.iterdir() if _stored(plan)})
+
+
+def judged_lists(place: SynthHome, name: str) -> list[tuple[Stage, str]]:
+    """Stage and plan of every list of a cohort or study that has a decision."""
+    decisions = [(stage, place.artefact(dg.AssetKey([stage, "decision"]), name)) for stage in STAGES]
+    return [
+        (stage, plan)
+        for stage, folder in decisions
+        for plan in (sorted(path.name for path in folder.iterdir() if _stored(path)) if folder.exists() else [])
+    ]
 
 
 def _folders(place: SynthHome, spec: CohortSpec, plan: str) -> dict[GeneratorCode, tuple[str, ...]]:

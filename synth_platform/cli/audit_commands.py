@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-import dagster as dg
 import typer
 from rich.table import Table
 
-from resources.artefacts import CONTENT, read_artefact
 from resources.cohorts import CohortRegistry
 from resources.evidence import damaged_artefacts, gather_evidence, judged_plans
 from resources.home import HomeResource, SynthHome
-from resources.private import fingerprint_key
 from synth_platform.cli.app import VERDICT_FAILED, Json, app, console, fail, home, print_json
+from synth_platform.cli.list_audit import against_stored, list_reports, unreadable
+from synth_platform.contract.genotype_spec import GenotypeSpec
 
 Report = dict[str, Any]
 SHOWN = 25  # failed checks of a plan on a screen
@@ -22,31 +20,20 @@ SHOWN = 25  # failed checks of a plan on a screen
 
 @app.command()
 def audit(
-    cohort: Annotated[str | None, typer.Argument(help="A registered cohort; all of them by default.")] = None,
+    cohort: Annotated[str | None, typer.Argument(help="A registered cohort or study; all of them by default.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Recompute every verdict and decision that is stored now, by other code.
+    """Recompute every verdict, list of discoveries and decision that is stored now, by other code.
 
     Exit code 1 if a check fails or a document is another one than the audit in front of the releases saw.
     """
-    from synth_platform.audit.report import audit as audit_evidence
-    from synth_platform.release.conformance import conformance
-
     place = home()
     registry = CohortRegistry(path=str(place.cohorts))
-    specs = [registry.spec(name) for name in ([cohort] if cohort else registry.cohorts())]
-    partitions = [(spec.name, plan) for spec in specs for plan in judged_plans(place, spec)]
-    if not partitions:
-        fail("nothing was judged under a plan yet; run a cohort first: synth run COHORT")
-    rules = conformance()
     reports = []
-    for name, plan in partitions:
-        scope, resource = {"cohort": name, "plan": plan}, HomeResource(root=str(place.root))
-        if damaged := damaged_artefacts(resource, registry, name, plan):
-            reports.append(_unreadable(scope, damaged))
-            continue
-        report = audit_evidence(gather_evidence(resource, registry, name, plan), rules, expected=scope).as_dict()
-        reports.append(report | _against_stored(place, name, plan, report))
+    for name in [cohort] if cohort else sorted(registry.folders()):
+        reports += [*_table_reports(place, registry, name), *list_reports(place, registry, name)]
+    if not reports:
+        fail("nothing was judged under a plan yet; run a cohort first: synth run COHORT, or synth discover COHORT")
     if as_json:
         print_json(reports)
     else:
@@ -56,30 +43,31 @@ def audit(
         raise typer.Exit(VERDICT_FAILED)
 
 
-def _unreadable(scope: Mapping[str, str], damaged: Sequence[str]) -> Report:
-    """The report of a plan whose stored artefacts are not what was stored: nothing else of it can be believed."""
-    failures = [{"name": "G1/artefacts", "kind": "hash", "detail": said} for said in damaged]
-    counts = {"G1": {"hash": len(failures)}}
-    empty = {"uncovered": [], "stored_report": "MISSING", "others": []}
-    return {"status": "FAIL", "scope": dict(scope), "passed": 0, "failed": len(failures), "counts": counts, **empty,
-            "failures": failures}  # fmt: skip
+def _table_reports(place: SynthHome, registry: CohortRegistry, name: str) -> list[Report]:
+    """One report for every plan of a cohort under which a synthetic table was judged."""
+    from synth_platform.audit.report import audit as audit_evidence
+    from synth_platform.release.conformance import conformance
 
-
-def _against_stored(place: SynthHome, cohort: str, plan: str, report: Report) -> Report:
-    """Whether the report that releases rely on is of the documents that lie there now; `others`: those that differ."""
-    folder = place.artefact(dg.AssetKey(["audit", "report"]), cohort, plan)
-    if not (folder / CONTENT).exists():
-        return {"stored_report": "MISSING", "others": []}
-    stored = read_artefact(folder, fingerprint_key(HomeResource(root=str(place.root))))
-    names = sorted(stored["documents"].keys() | report["documents"].keys())
-    others = [name for name in names if stored["documents"].get(name) != report["documents"].get(name)]
-    standing = "CURRENT" if stored["status"] == "PASS" else "FAILED"
-    return {"stored_report": "OF_OTHER_DOCUMENTS" if others else standing, "others": others}
+    spec = registry.registered(name)
+    if isinstance(spec, GenotypeSpec):
+        return []
+    reports, plans, resource = [], judged_plans(place, spec), HomeResource(root=str(place.root))
+    rules = conformance() if plans else {}
+    for plan in plans:
+        scope = {"cohort": name, "plan": plan}
+        if damaged := damaged_artefacts(resource, registry, name, plan):
+            reports.append(unreadable(scope, damaged))
+            continue
+        report = audit_evidence(gather_evidence(resource, registry, name, plan), rules, expected=scope).as_dict()
+        reports.append(report | against_stored(place, ("audit", "report"), name, plan, report))
+    return reports
 
 
 def _show(report: Report) -> None:
-    scope = f"{report['scope'].get('cohort')} · {report['scope'].get('plan')}"
-    table = Table("gate", "kind", "checks", title=f"{scope}: {report['status']}", title_justify="left")
+    scope = report["scope"]
+    stored = f"{scope['stage']}/audit" if "stage" in scope else "audit/report"
+    title = " · ".join(str(scope[name]) for name in ("cohort", "stage", "plan") if name in scope)
+    table = Table("gate", "kind", "checks", title=f"{title}: {report['status']}", title_justify="left")
     for gate, kinds in report["counts"].items():
         for kind, number in kinds.items():
             table.add_row(gate, kind, str(number))
@@ -96,12 +84,12 @@ def _show(report: Report) -> None:
     for name in report["uncovered"]:
         screen.print(f"  not recomputed: {name}", highlight=False, markup=False)
     for name in report["others"]:
-        screen.print(f"  FAILED {name}: not the document that audit/report is about", highlight=False, markup=False)
+        screen.print(f"  FAILED {name}: not the document that {stored} is about", highlight=False, markup=False)
     words = {
         "CURRENT": "",
-        "MISSING": "there is no stored audit/report of it",
-        "OF_OTHER_DOCUMENTS": "releases rest on the stored audit/report",
-        "FAILED": "the stored audit/report does not pass",
+        "MISSING": f"there is no stored {stored} of it",
+        "OF_OTHER_DOCUMENTS": f"releases rest on the stored {stored}",
+        "FAILED": f"the stored {stored} does not pass",
     }
     if said := words[report["stored_report"]]:
         screen.print(f"  note: {said}; run the plan again", highlight=False)
