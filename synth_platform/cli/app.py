@@ -11,7 +11,7 @@ from rich.console import Console
 from sqlalchemy.exc import DatabaseError
 from typer.core import TyperGroup
 
-from resources.cohorts import CohortRegistry
+from resources.cohorts import COHORT, STUDY, CohortRegistry
 from resources.home import SynthHome
 
 VERDICT_FAILED, BAD_INPUT = 1, 2
@@ -67,8 +67,8 @@ def fail(message: str, code: int = BAD_INPUT) -> NoReturn:
 
 
 def existing_folder(path: Path) -> Path:
-    """A cohort folder, the folder of a cohort.yaml given by name, or that of a registered cohort."""
+    """A cohort folder, the folder of a cohort.yaml or study.yaml given by name, or that of a registered cohort."""
     if not path.exists():
         registered = CohortRegistry(path=str(SynthHome.from_environment().cohorts)).folders()
         return registered.get(str(path), path)
-    return path.parent if path.name == "cohort.yaml" else path
+    return path.parent if path.name in (COHORT, STUDY) else path

@@ -6,6 +6,7 @@ to whoever reads a release, and the privacy of an e-value is that of one record 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,13 @@ class Terms(Strict):
     alpha: Share = 0.05
     size: PositiveInt | Literal["adaptive"] = "adaptive"
     expected: PositiveInt = 20
+
+    @field_validator("mu", "alpha")
+    @classmethod
+    def _can_be_named(cls, figure: float) -> float:
+        if not math.isfinite(figure) or round(figure, 6) != figure:
+            raise ValueError("finite, and at most six decimals: plans are named by it")
+        return figure
 
 
 class Contrast(Strict):

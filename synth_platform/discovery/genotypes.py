@@ -100,7 +100,7 @@ def variant_names(spec: GenotypeSpec, folder: Path, positions: Sequence[int]) ->
 
 def _name(variant: dict[str, Any]) -> str:
     place = f"{variant['chromosome']}:{variant['position']}:{variant['ref']}:{variant['alt']}"
-    return place if variant["variant_id"] in (None, "", ".") else f"{variant['variant_id']} {place}"
+    return place if variant["variant_id"] in (None, "", ".", place) else f"{variant['variant_id']} {place}"
 
 
 def _other_list(spec: GenotypeSpec) -> ScoreError:
