@@ -10,8 +10,8 @@ by e^y moves its mean by s², so with g(y) = T(e^y)/e^y the condition is
     b · sup_c E[g(Y)] ≤ 1,    Y ~ N(c, s²),
 
 and g has the integral G(y) = H_k − H_r + 1 − (k/r)·e^{−y}, r = ⌈k·e^{−y}⌉ and H the harmonic numbers. Its exact
-increments over small cells are weighed with the density in the middle of each: no level is left out, no jump is smoothed
-over. The supremum is searched for, so what is found can only be too lenient, by the error of the search.
+increments over small cells are weighed with the density in the middle of each: no level is left out, no jump is
+smoothed over. The supremum is searched for, so what is found can only be too lenient, by the error of the search.
 """
 
 from __future__ import annotations
