@@ -80,8 +80,8 @@ class Peeled:
 
     @property
     def scale(self) -> float:
-        """s, the standard deviation of the noise of each value in nats."""
-        return self.private.scale
+        """s, the standard deviation of the noise of each value in nats: to the last bit that of the ledger."""
+        return self.releases[-1].sigma
 
     @property
     def mu(self) -> float:
