@@ -11,9 +11,9 @@ all others count as e-values of zero, so e-BH over all m hypotheses controls the
 dependence, boosted because the noise is known (`e_bh`). The noise of (3) must be new: the noise that got a hypothesis
 selected is large where it was selected.
 
-Shares of μ² were chosen by simulation (`benchmarks/discovery_peeling.py`): 5% for the size; of the rest 45% for the
-selection, and from 40% to 50% power changes by less than .01 in every case there. What the queries cost together
-depends on mu alone, never on an answer.
+Shares of μ² were chosen by simulation of the cases in `benchmarks/discovery_peeling.py`: 5% for the size; of the rest
+45% for the selection, and between 40% and 50% power changes by .01 at most. What the queries cost together depends on
+mu alone, never on an answer.
 """
 
 from __future__ import annotations
