@@ -72,7 +72,8 @@ def audit_discoveries(evidence: object, *, expected: Mapping[str, str] = Mapping
     """
     found = Findings()
     body: Document = evidence if isinstance(evidence, Mapping) else {}
-    stage = str(_safe(body, "scope").get("stage"))
+    scope = {str(key): value for key, value in _safe(body, "scope").items() if isinstance(value, str)}
+    stage = scope.get("stage", "none")
     book = EMPTY_BOOK
     with found.section("G1"):
         _audit_structure(found, body, expected)
@@ -105,7 +106,7 @@ def audit_discoveries(evidence: object, *, expected: Mapping[str, str] = Mapping
         if item(body, "package") is not None:
             _audit_package(found, stage, body, book)
     return Report(
-        scope={key: str(value) for key, value in _safe(body, "scope").items()},
+        scope=scope,
         checks=tuple(found.checks),
         counts=found.counts(),
         notes=tuple(found.notes),

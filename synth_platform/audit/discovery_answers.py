@@ -148,7 +148,7 @@ def grid_step(sensitivity: float, scale: float) -> Fraction:
     needed = max(Fraction(sensitivity) / 2**31, Fraction(scale) / 2**40)
     if needed <= 0:
         raise MalformedError("scale")
-    step = Fraction(2**1100)
+    step = Fraction(2) ** math.ceil(math.log2(needed) + 2)
     while step / 2 > needed:
         step /= 2
     return step

@@ -17,6 +17,7 @@ smoothed over. The supremum is searched for, so what is found can only be too le
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -80,6 +81,7 @@ def adjusted_log(ordered: FloatArray, threshold: float) -> FloatArray:
     return np.asarray(np.minimum.accumulate(alone[::-1])[::-1])
 
 
+@cache
 def valid_log_boost(count: int, scale: float) -> float:
     """log of the largest b for `count` values with noise of standard deviation `scale`, in nats; 0 beyond all use."""
     if not _SMALLEST_SCALE <= scale <= LARGEST_SCALE:
