@@ -22,7 +22,7 @@ from synth_platform.contract.discovery_options import DiscoveryPlan
 from synth_platform.contract.genotype_spec import GenotypeSpec
 from synth_platform.release.discovery import DISCOVERY_STAGE, ELIGIBLE, GWAS_STAGE
 
-SHOWN = 40
+SHOWN, BESIDE = 40, 5  # discoveries on a screen, and others that were selected
 
 
 @app.command()
@@ -97,18 +97,19 @@ def stage_of(spec: Registered) -> str:
 
 def show_list(document: Mapping[str, Any]) -> None:
     """One list as a table."""
-    screen = console()
+    screen, found = console(), len(document["discoveries"])
     title = (
-        f"{document['cohort']} · {document['contrast']}: {len(document['discoveries'])} discoveries of "
+        f"{document['cohort']} · {document['contrast']}: {found} discoveries of "
         f"{document['hypotheses']} at FDR {document['alpha']:g}"
     )
     table = Table("rank", "feature", "private log e-value", "discovered", title=title, title_justify="left")
-    lines = [(line, found) for found in ("discoveries", "selected") for line in document[found]]
-    for rank, (line, found) in enumerate(lines[:SHOWN], start=1):
-        table.add_row(str(rank), line["feature"], f"{line['log_e']:.2f}", "yes" if found == "discoveries" else "no")
+    lists = (("yes", document["discoveries"], SHOWN, 1), ("no", document["selected"], BESIDE, 1 + found))
+    for said, lines, limit, first in lists:
+        for rank, line in enumerate(lines[:limit], start=first):
+            table.add_row(str(rank), line["feature"], f"{line['log_e']:.2f}", said)
     screen.print(table)
-    if len(lines) > SHOWN:
-        screen.print(f"and {len(lines) - SHOWN} more that were selected: --json has all", highlight=False)
+    if more := document["size"] - table.row_count:
+        screen.print(f"and {more} more that were selected: --json has all", highlight=False)
     reasons = f" ({', '.join(document['reasons'])})" if document["reasons"] else ""
     screen.print(
         f"mu {document['mu']:g} (epsilon {document['epsilon']:.3g} at delta {document['delta']:g}), "

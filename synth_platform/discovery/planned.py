@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from lifelines import NelsonAalenFitter
 
+from synth_platform.contract.cohort_spec import CohortSpecError
 from synth_platform.contract.discovery_options import Contrast, DiscoveryPlan
 from synth_platform.contract.genotype_spec import Genotypes, Phenotype
 from synth_platform.discovery.peeling import value_mu
@@ -26,7 +27,7 @@ def contrast_statistic(
 ) -> MannWhitney | LogRank:
     """The statistic of a cohort's contrast over `hypotheses` features; `public` rows give the hazard of `log_rank`.
 
-    Raises ValueError where the public rows have no event.
+    Raises CohortSpecError where the public rows have no event.
     """
     released = released_of(plan, hypotheses)
     spent = value_mu(plan.mu, released, adaptive=plan.size == "adaptive")
@@ -68,21 +69,23 @@ def dosage_statistic(genotypes: Genotypes, phenotype: Phenotype, plan: Discovery
 
 
 def released_of(plan: DiscoveryPlan, hypotheses: int) -> int:
-    """How many values the e-values of a plan are made for. Raises ValueError for a fixed size above `hypotheses`."""
+    """How many values the e-values of a plan are made for; CohortSpecError for a fixed size above `hypotheses`."""
     if plan.size == "adaptive":
         return min(plan.expected, hypotheses)
     if plan.size > hypotheses:
-        raise ValueError(f"size is {plan.size}, but there are only {hypotheses} hypotheses: select fewer")
+        raise CohortSpecError(
+            f"contrast {plan.contrast!r} has {hypotheses} hypotheses, of which {plan.size} cannot be selected: use fewer"
+        )
     return plan.size
 
 
 def nelson_aalen(rows: EncodedRows) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Times of events among `rows`, increasing, and the Nelson-Aalen cumulative hazard from each on.
 
-    Raises ValueError without an event.
+    Raises CohortSpecError without an event.
     """
     if not rows.event.any():
-        raise ValueError("no public row has an event, so there is no public hazard: log_rank cannot be used")
+        raise CohortSpecError("no public row has an event, so there is no public hazard: log_rank cannot be used")
     fitter = NelsonAalenFitter(nelson_aalen_smoothing=False).fit(rows.time, rows.event)
     hazard = fitter.cumulative_hazard_.iloc[:, 0]
     jumps = hazard[hazard.diff() > 0]
