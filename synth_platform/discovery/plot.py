@@ -43,11 +43,11 @@ def discoveries_png(document: Mapping[str, Any], title: str, without_noise: Mapp
         label=f"to be reached for FDR {document['alpha']:g}",
     )  # fmt: skip
     if len(lines) <= LARGEST_NAMED:
-        axis.set_xticks(ranks, [line["feature"] for line in lines], rotation=45, ha="right")
+        axis.set_xticks(ranks, [line["feature"] for line in lines], rotation=45, ha="right", parse_math=False)
     else:
         axis.set_xlabel("rank by private e-value")
     axis.set_ylabel("private log e-value (nats)")
-    axis.set_title(title, loc="left", fontsize=11)
+    axis.set_title(title, loc="left", fontsize=11, parse_math=False)  # a dollar is a dollar
     axis.grid(axis="y", color="#E6E6E6", linewidth=0.6)
     axis.set_axisbelow(True)
     axis.legend(frameon=False)
