@@ -77,8 +77,8 @@ class Contrast(Strict):
         if self.statistic == "log_rank":
             if self.case or self.control:
                 raise ValueError("case, control: a log_rank contrast compares a feature's two sides; leave both out")
-            if len(self.sizes) != 1:
-                raise ValueError("sizes: a log_rank contrast has one, the number of private rows")
+            if len(self.sizes) != 1 or self.sizes[0] < 2:
+                raise ValueError("sizes: a log_rank contrast has one, the number of private rows, at least 2")
             return self
         if not self.case:
             raise ValueError("case: needs at least one value of the variable")

@@ -154,6 +154,7 @@ def test_contrasts_that_fit_are_registered(make_spec) -> None:
         (BASAL | {"groups": 2}, r"bad\.groups\n"),
         (DEATH | {"case": ["1"]}, r"bad\n.*case, control: a log_rank contrast"),
         (DEATH | {"sizes": [3, 3]}, r"bad\n.*sizes: a log_rank contrast has one"),
+        (DEATH | {"sizes": [1]}, r"bad\n.*sizes: a log_rank contrast has one, the number of private rows, at least 2"),
         (DEATH | {"variable": "died"}, r"bad\.variable: 'died' must be a clinical variable of kind survival_time"),
     ],
 )
