@@ -24,7 +24,8 @@ whether it is a discovery |
 
 ## What was compared
 
-Cohort `{{ decision.cohort }}`, contrast `{{ decision.contrast }}`, groups of {{ sizes | join(" and ") }} records.
+Cohort `{{ decision.cohort }}`, contrast `{{ decision.contrast }}`, {{ "groups" if sizes | length > 1 else "one group" }} of \
+{{ sizes | join(" and ") }} records.
 Statistic `{{ e_values.statistic.name }}`; {{ e_values.size }} of {{ e_values.hypotheses }} hypotheses were selected \
 ({{ e_values.method }} size).
 
