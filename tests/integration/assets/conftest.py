@@ -25,7 +25,7 @@ from filelock import FileLock
 from sqlalchemy import Engine, event
 from typer.testing import CliRunner
 
-from assets.partitions import OMICS_COHORT, PLAN
+from assets.partitions import DISCOVERY, OMICS_COHORT, PLAN
 from resources.artefacts import read_artefact, write_artefact
 from resources.cohorts import CohortRegistry
 from resources.home import HomeResource, SynthHome
@@ -33,7 +33,7 @@ from resources.ledger import LedgerResource, NoiseResource, home_ledger
 from resources.private import fingerprint_key
 from synth_platform.cli.main import app
 from synth_platform.contract.cohort_spec import CohortSpec, load_cohort_spec
-from synth_platform.definitions import COHORT_JOB, PLAN_JOB, build_definitions, default_resources
+from synth_platform.definitions import COHORT_JOB, DISCOVERY_JOB, PLAN_JOB, build_definitions, default_resources
 from synth_platform.privacy.ledger import Ledger
 
 VIRTUAL = Path(__file__).resolve().parents[3] / "cohorts" / "virtual" / "cohort.yaml"
@@ -119,12 +119,17 @@ class Platform:
         return cohort if plan is None else dg.MultiPartitionKey({"cohort": cohort, "plan": plan})
 
     def run(
-        self, *assets: str, plan: str | None = PLAN_KEY, cohort: str = COHORT, check: bool = True
+        self,
+        *assets: str,
+        plan: str | None = PLAN_KEY,
+        cohort: str = COHORT,
+        check: bool = True,
+        plan_job: str = PLAN_JOB,
     ) -> dg.ExecuteInProcessResult:
         """Materialise assets ("G0A/release") of the plan's partition, or all of its job; `check` wants success."""
         if plan is not None:
-            self.instance.add_dynamic_partitions(PLAN, [plan])
-        job = self.definitions.resolve_job_def(COHORT_JOB if plan is None else PLAN_JOB)
+            self.instance.add_dynamic_partitions(DISCOVERY if plan_job == DISCOVERY_JOB else PLAN, [plan])
+        job = self.definitions.resolve_job_def(COHORT_JOB if plan is None else plan_job)
         result = job.execute_in_process(
             instance=self.instance,
             partition_key=self.partition(plan, cohort),
@@ -134,6 +139,10 @@ class Platform:
         )
         assert result.success or not check, self.failure(result)
         return result
+
+    def discover(self, *assets: str, plan: str, check: bool = True) -> dg.ExecuteInProcessResult:
+        """Materialise assets ("discovery/release") of a discovery plan, or all of its job."""
+        return self.run(*assets, plan=plan, check=check, plan_job=DISCOVERY_JOB)
 
     def latest(self, asset: str, plan: str | None = PLAN_KEY, cohort: str = COHORT) -> dg.EventLogRecord | None:
         """The latest materialisation of an asset partition."""
@@ -179,12 +188,12 @@ class Platform:
         for package in self.packages():
             shutil.rmtree(self.home.released / package)
 
-    def check(self, asset: str, check: str) -> dg.AssetCheckEvaluation:
+    def check(self, asset: str, check: str, plan: str = PLAN_KEY) -> dg.AssetCheckEvaluation:
         """Evaluate one check of the plan's partition alone, tagged with its partition as a run from the UI is."""
         key = dg.AssetCheckKey(dg.AssetKey.from_user_string(asset), check)
         job = dg.define_asset_job("check", selection=dg.AssetSelection.checks(key))
         definitions = dg.Definitions.merge(self.definitions, dg.Definitions(jobs=[job]))
-        dimensions = {"": str(self.partition()), "/cohort": COHORT, "/plan": PLAN_KEY}
+        dimensions = {"": str(self.partition(plan)), "/cohort": COHORT, "/plan": plan}
         result = definitions.resolve_job_def("check").execute_in_process(
             instance=self.instance,
             tags={f"dagster/partition{name}": value for name, value in dimensions.items()},
@@ -296,11 +305,12 @@ def steward(tmp_path_factory: pytest.TempPathFactory, write_cohort: Callable[[Pa
         if not record.exists():
             write_cohort(folder, tiny_document())
             commands = ("cohort list", f"cohort add {folder}", "cohort list --json", "run tiny --json")
-            record.write_text(json.dumps({command: asdict(_said(command, root)) for command in commands}), "utf-8")
-    return Session(root, folder, {c: Said(**said) for c, said in json.loads(record.read_text("utf-8")).items()})
+            record.write_text(json.dumps({command: asdict(said(command, root)) for command in commands}), "utf-8")
+    return Session(root, folder, {c: Said(**s) for c, s in json.loads(record.read_text("utf-8")).items()})
 
 
-def _said(command: str, root: Path) -> Said:
+def said(command: str, root: Path) -> Said:
+    """Run one `synth` command in a home."""
     result = CliRunner().invoke(app, command.split(), env={"SYNTH_HOME": str(root)}, catch_exceptions=False)
     return Said(result.exit_code, result.stdout, result.stderr)
 
