@@ -21,7 +21,7 @@ from synth_platform.contract.tables import split_public
 from synth_platform.contract.validate import select_registered, validate
 from synth_platform.discovery.contrast import ContrastRows, contrast_rows, contrast_study
 from synth_platform.discovery.documents import discoveries_document, e_values_document
-from synth_platform.discovery.e_bh import e_bh
+from synth_platform.discovery.without_noise import discovered_without_noise
 from synth_platform.normalize.reference import PublicReference, build_reference
 from synth_platform.privacy.noise import SeededNoise
 from synth_platform.privacy.rehearsal import Rehearsal
@@ -43,12 +43,6 @@ def cohort() -> tuple[CohortSpec, PublicReference, dict[str, ContrastRows]]:
         name: contrast_rows(rows, private.clinical, spec.contrast(name), reference.encoder) for name in spec.contrasts
     }
     return spec, reference, contrasts
-
-
-def without_noise(spec: CohortSpec, plan: DiscoveryPlan, reference: PublicReference, rows: ContrastRows) -> set[str]:
-    """Features that e-BH discovers when nothing is perturbed, with the tilt made for that."""
-    study = contrast_study(spec, replace(plan, mu=math.inf, size=1), reference)
-    return set(study.names(e_bh(study.scores(rows), plan.alpha).tolist()))
 
 
 def found(
@@ -74,7 +68,7 @@ def main() -> None:
         for mu in MUS:
             for size in SIZES:
                 plan = replace(spec.plan_of(name), mu=mu, size=size)
-                truth = without_noise(spec, plan, reference, rows)
+                truth = discovered_without_noise(spec, plan, reference, rows)
                 results = [found(spec, plan, reference, rows, seed) for seed in range(draws)]
                 back = np.array([len(names & truth) for _, names in results])
                 new = np.array([len(names - truth) for _, names in results])

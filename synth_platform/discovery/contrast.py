@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -17,16 +17,15 @@ import polars as pl
 from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.contract.discovery_options import Contrast, DiscoveryPlan
 from synth_platform.discovery.documents import Study
-from synth_platform.discovery.planned import contrast_statistic
-from synth_platform.discovery.scores import SizesError, once
+from synth_platform.discovery.planned import contrast_statistic, released_of
+from synth_platform.discovery.scores import SizesError
 from synth_platform.discovery.statistics.log_rank import Survival
-from synth_platform.discovery.statistics.protocol import BoolArray, FloatArray
+from synth_platform.discovery.statistics.protocol import BoolArray, FloatArray, LogEStatistic
 from synth_platform.normalize.encoder import Encoder
 from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.rows import EncodedRows, content_digest
 from synth_platform.privacy.fingerprint import canonical_json, sha256_hex
 from synth_platform.privacy.private_table import PrivateTable, combine
-from synth_platform.privacy.queries import BoundedScores
 from synth_platform.privacy.within_row import within_row
 
 
@@ -86,21 +85,22 @@ def contrast_rows(rows: EncodedRows, clinical: pl.DataFrame, contrast: Contrast,
 def contrast_study(spec: CohortSpec, plan: DiscoveryPlan, reference: PublicReference) -> Study[ContrastRows]:
     """What a plan asks of the closed rows of its contrast.
 
-    Raises CohortSpecError for a contrast that is not registered, ValueError where no e-value can be made for the plan.
+    Raises CohortSpecError for a contrast that is not registered, or a plan for which no e-value can be made.
     """
     contrast = spec.contrast(plan.contrast)
     features = family(contrast, reference.encoder)
-    statistic = contrast_statistic(contrast, plan, len(features), reference.rows)
 
-    def log_e(rows: ContrastRows) -> FloatArray:
+    def log_e(statistic: LogEStatistic[Any], rows: ContrastRows) -> FloatArray:
         if group_sizes(rows) != contrast.sizes:
             raise SizesError(plan.contrast)
-        return statistic.log_e(rows.values, rows.outcome)  # type: ignore[arg-type]
+        return statistic.log_e(rows.values, rows.outcome)
 
     return Study(
         plan=plan,
-        statistic=statistic,
-        scores=BoundedScores(f"discovery.{statistic.name}", once(log_e), len(features), statistic.sensitivity),
+        hypotheses=len(features),
+        made_for=contrast_statistic(contrast, plan, len(features), reference.rows),
+        expected=released_of(plan, len(features)),
+        log_e=log_e,
         names=lambda positions: [features[position] for position in positions],
         compared={
             "variable": contrast.variable,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -13,10 +13,9 @@ import polars as pl
 from synth_platform.contract.discovery_options import DiscoveryPlan
 from synth_platform.contract.genotype_spec import GenotypeSpec
 from synth_platform.discovery.documents import Study
-from synth_platform.discovery.planned import dosage_statistic
-from synth_platform.discovery.scores import once
-from synth_platform.discovery.statistics.protocol import FloatArray
-from synth_platform.privacy.queries import BoundedScores, ScoreError
+from synth_platform.discovery.planned import dosage_statistic, released_of
+from synth_platform.discovery.statistics.protocol import FloatArray, LogEStatistic
+from synth_platform.privacy.queries import ScoreError
 from synth_platform.sources.genotypes.open import open_genotypes
 from synth_platform.sources.genotypes.phenotype import Phenotypes, read_fam_phenotypes, read_phenotypes
 from synth_platform.sources.genotypes.study import GenotypeStudy, make_study, variant_lines
@@ -56,15 +55,15 @@ def _phenotypes(spec: GenotypeSpec, folder: Path, phenotype: str) -> Phenotypes:
 def genotype_study(spec: GenotypeSpec, folder: Path, plan: DiscoveryPlan) -> Study[GenotypeStudy]:
     """What a plan asks of a study. Memory is a number a variant beside one block of genotypes."""
     registered = spec.phenotypes[plan.contrast]
-    statistic = dosage_statistic(spec.genotypes, registered, plan)
+    statistic: LogEStatistic[Any] = dosage_statistic(spec.genotypes, registered, plan)
 
-    def log_e(rows: GenotypeStudy) -> FloatArray:
+    def log_e(statistic: LogEStatistic[Any], rows: GenotypeStudy) -> FloatArray:
         scores = np.empty(spec.genotypes.variants)
         at, listed = 0, hashlib.sha256()
         for variants, dosages in rows.blocks():
             listed.update(variant_lines(variants))
             if at + variants.height <= scores.size:
-                scores[at : at + variants.height] = statistic.log_e(dosages, rows.case)
+                scores[at : at + variants.height] = statistic.log_e(cast(FloatArray, dosages), rows.case)
             at += variants.height
         if at != scores.size or listed.hexdigest() != spec.genotypes.list_sha256:
             raise _other_list(spec)
@@ -72,8 +71,10 @@ def genotype_study(spec: GenotypeSpec, folder: Path, plan: DiscoveryPlan) -> Stu
 
     return Study(
         plan=plan,
-        statistic=statistic,
-        scores=BoundedScores("discovery.dosage", once(log_e), spec.genotypes.variants, statistic.sensitivity),
+        hypotheses=spec.genotypes.variants,
+        made_for=lambda _: statistic,
+        expected=released_of(plan, spec.genotypes.variants),
+        log_e=log_e,
         names=lambda positions: variant_names(spec, folder, positions),
         compared={
             "case": sorted(registered.case),
@@ -100,7 +101,7 @@ def variant_names(spec: GenotypeSpec, folder: Path, positions: Sequence[int]) ->
 
 def _name(variant: dict[str, Any]) -> str:
     place = f"{variant['chromosome']}:{variant['position']}:{variant['ref']}:{variant['alt']}"
-    return place if variant["variant_id"] in (None, "", ".", place) else f"{variant['variant_id']} {place}"
+    return place if variant["variant_id"] in ("", ".", place) else f"{variant['variant_id']} {place}"
 
 
 def _other_list(spec: GenotypeSpec) -> ScoreError:

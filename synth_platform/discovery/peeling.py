@@ -40,6 +40,7 @@ T = TypeVar("T")
 Q = TypeVar("Q", SelectionQuery[Any], ValueQuery[Any])
 Size = int | Literal["adaptive"]
 Ask = Callable[[Query[T]], StatisticRelease]
+AtSize = Callable[[int], tuple[BoundedScores[T], Mapping[str, object]]]
 
 SIZE_SHARE = 0.05
 SELECTION_SHARE = 0.45
@@ -113,11 +114,14 @@ def peel_with(
     alpha: float,
     *,
     parameters: Mapping[str, object] | None = None,
+    at_size: AtSize[T] | None = None,
 ) -> Peeled:
     """`peel` by queries: `ask` answers each, such as a curator's for a closed table.
 
     scores: log e-values of rows, with their sensitivity. parameters: public constants that fix the scores, JSON values;
-    part of every request. Raises as `peel` does, before anything is asked, and whatever `ask` raises.
+    part of every request. at_size: the scores and constants to go on with once the size is chosen; they have to be
+    log e-values although the data had a say in them (`statistics/chosen_tilt`). Raises as `peel` does, before anything
+    is asked, and whatever `ask` raises.
     """
     _check(mu, alpha)
     m, public = scores.candidates, parameters or {}
@@ -138,6 +142,8 @@ def peel_with(
         choice = size_choice(m, alpha, scores.sensitivity, mu)
         answer = bought("size", _size_query(scores, choice, mu * math.sqrt(SIZE_SHARE), public))
         size, rest, by_data = choice.sizes[int(answer.values[0])], mu * math.sqrt(1 - SIZE_SHARE), True
+        if at_size is not None:
+            scores, public = at_size(size)
 
     positions = np.arange(m)  # where all are selected there is nothing to choose
     if size < m:

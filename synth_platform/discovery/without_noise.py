@@ -26,11 +26,11 @@ def comparison_document(
     before_noise: log e-values of the selected features as they were perturbed. Every figure is one of private rows.
     """
     private = contrast_study(spec, plan, reference)
-    free = contrast_study(spec, replace(plan, mu=math.inf), reference)
-    everything = range(private.scores.candidates)
-    names = private.names(everything)
-    perturbed = dict(zip(names, private.scores(rows).tolist(), strict=True))
-    without = {names[at] for at in e_bh(free.scores(rows), plan.alpha).tolist()}
+    names = private.names(range(private.hypotheses))
+    adaptive = plan.size == "adaptive"
+    scores, _ = private.asked_for(len(discoveries["list"]) if adaptive else private.expected)
+    perturbed = dict(zip(names, scores(rows).tolist(), strict=True))
+    without = discovered_without_noise(spec, plan, reference, rows)
     found = {line["feature"] for line in discoveries["list"] if line["discovered"]}
     return {
         "contrast": plan.contrast,
@@ -40,3 +40,12 @@ def comparison_document(
         "only_private": len(found - without),
         "before_noise": {line["feature"]: perturbed[line["feature"]] for line in discoveries["list"]},
     }
+
+
+def discovered_without_noise(
+    spec: CohortSpec, plan: DiscoveryPlan, reference: PublicReference, rows: ContrastRows
+) -> set[str]:
+    """Features that e-BH discovers when nothing is perturbed, by e-values made for that: a figure of private rows."""
+    study = contrast_study(spec, replace(plan, mu=math.inf), reference)
+    scores, _ = study.asked_for(study.expected)
+    return set(study.names(e_bh(scores(rows), plan.alpha).tolist()))
