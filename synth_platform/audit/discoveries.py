@@ -1,8 +1,8 @@
 """The audit of a private list: one evidence document in, one report out. Nothing it reads can stop it.
 
 From what the ledger committed to, by way of the answers that it paid for, to the list, its decision and its package.
-G1 form and scope; G2 ledger and costs (`discovery_answers`); G3 e-values (`discovery_answers`), boost and discoveries
-(`discovery_list`); G4 decision and package.
+G1 form and scope; G2 ledger and costs, G3 e-values (`discovery_answers`), their statistic (`discovery_statistics`),
+boost and discoveries (`discovery_list`); G4 decision and package.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ PROCEDURE = "boosted e-BH on private e-values"
 PACKAGE = ("README.md", "decision.json", "discoveries.png", "ledger.json", "table.csv", "table.parquet")
 COSTS = ("auroc_bound", "epsilon_pld", "epsilon_rdp", "mu")
 REASONS = {"ABSENT": "LEDGER_ABSENT", "BUDGET_EXCEEDED": "BUDGET_EXCEEDED", "CONTRADICTION": "DP_AUDIT_CONTRADICTION"}
-# What no document of the evidence says: which hypothesis has which position, and how the tilt was designed.
-UNCOVERED = ("private_e_values/selected", "private_e_values/compared", "private_e_values/statistic/parameters")
+# Held to the ledger's requests, but no document of the evidence says which name has which position of the family, nor
+# how the constants of a statistic were designed.
+UNCOVERED = tuple(f"private_e_values/{field}" for field in ("selected", "statistic/parameters", "chooser/parameters"))
 
 _SECTIONS = ("answers", BODY, "documents", "format", "ledger", "package", "registered", "scope")
 _DECISION = (

@@ -7,6 +7,7 @@ the discrete law is at most one step off the continuous one. Both are held in ex
 
 The stored answer of an entry is a file whose SHA-256 the ledger committed. The file is written here once more, by its
 published layout, from the answer that the evidence shows: an answer that was changed is no longer the one in the chain.
+So is the request of selection and values: family, groups, constants of the statistic and positions are those asked for.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 
 from synth_platform.audit.accounting import compose
+from synth_platform.audit.discovery_statistics import SENSITIVITIES, audit_choice, audit_statistic, count
 from synth_platform.audit.findings import Findings, MalformedError
 from synth_platform.audit.ledger import Book, Entry
-from synth_platform.audit.reading import Document, array, codes, item, mapping, number, sequence, text, whole
+from synth_platform.audit.reading import Document, array, codes, digest, item, mapping, number, sequence, text, whole
 
 SIZE, SELECTION, VALUES = "E_SIZE", "E_SELECTION", "E_VALUES"
 PARTS: Mapping[str, str] = {SIZE: "size", SELECTION: "selection", VALUES: "values"}
@@ -30,6 +32,7 @@ FIELDS = (
     "plan",
     "method",
     "statistic",
+    "chooser",
     "compared",
     "hypotheses",
     "mu",
@@ -43,9 +46,7 @@ FIELDS = (
     "unledgered",
     "seeded",
 )
-STATISTICS: Mapping[str, Sequence[str]] = {"discovery": ("mann_whitney", "log_rank"), "gwas": ("dosage",)}
 
-_MOST = 2**53
 # Of a figure that was computed in float64 by another formula.
 _RELATIVE = 1e-9
 # Nats that a value may have lost beyond s²/2 and the grid: costs power, not validity.
@@ -59,7 +60,7 @@ def audit_answers(found: Findings, stage: str, evidence: Document, book: Book) -
     plan = mapping(registered, "plan")
     name = f"G3/{stage}/private_e_values"
     found.same(f"{name}/fields", "structure", sorted(e_values), sorted(FIELDS))
-    hypotheses, size = _count(e_values, "hypotheses"), _count(e_values, "size")
+    hypotheses, size = count(e_values, "hypotheses"), count(e_values, "size")
     adaptive = item(plan, "size") == "adaptive"
     found.same(f"{name}/method", "structure", text(e_values, "method"), "adaptive" if adaptive else "fixed")
     found.holds(f"{name}/size", "size", size <= hypotheses, "more than there are hypotheses")
@@ -71,8 +72,14 @@ def audit_answers(found: Findings, stage: str, evidence: Document, book: Book) -
     found.same(f"G2/{stage}/answers/entries", "answers", [text(answer, "entry_id") for answer in answers], ids)
     held = {text(answer, "code"): answer for answer in answers}
 
-    with found.section(f"{name}/statistic"):
-        audit_statistic(found, f"{name}/statistic", stage, mapping(e_values, "statistic"), registered)
+    for which in ("statistic", "chooser") if adaptive else ("statistic",):
+        with found.section(f"{name}/{which}"):
+            audit_statistic(found, f"{name}/{which}", stage, mapping(e_values, which), registered)
+    with found.section(f"{name}/choice"):
+        if adaptive:
+            audit_choice(found, f"{name}/choice", mapping(e_values, "chooser"), mapping(e_values, "statistic"))
+        else:
+            found.same(f"{name}/choice", "choice", item(e_values, "chooser"), None)
     for code, answer in held.items():
         with found.section(f"G2/{stage}/{code}"):
             _paid(found, f"G2/{stage}/{code}", answer, size, e_values, registered, book)
@@ -84,55 +91,6 @@ def audit_answers(found: Findings, stage: str, evidence: Document, book: Book) -
         _positions(found, f"{name}/positions", held, e_values, hypotheses, size)
     with found.section(f"{name}/log_e"):
         _values(found, f"{name}/log_e", mapping(held, VALUES), e_values, size)
-
-
-def audit_statistic(found: Findings, name: str, stage: str, statistic: Document, registered: Document) -> None:
-    """The statistic is one of the stage, for the registered sizes, and no less sensitive than its constants make it."""
-    kind = text(statistic, "name")
-    if not found.holds(f"{name}/name", "statistic", kind in STATISTICS.get(stage, ()), "not a statistic of the stage"):
-        return
-    sizes, own = SENSITIVITIES[kind](mapping(statistic, "parameters"))
-    found.same(f"{name}/sizes", "sizes", sizes, sequence(registered, "sizes"))
-    claimed = number(statistic, "sensitivity")
-    same = math.isclose(claimed, own, rel_tol=_RELATIVE)
-    found.holds(f"{name}/sensitivity", "sensitivity", same, f"claimed {claimed:.9g}, found {own:.9g}")
-
-
-def mann_whitney_sensitivity(parameters: Document) -> tuple[list[int], float]:
-    """[cases, controls] and Δ: a replaced record changes every comparison with the other group, each by at most 1."""
-    _only(parameters, {"n_case", "n_control", "tilt", "two_sided"})
-    cases, controls = _count(parameters, "n_case"), _count(parameters, "n_control")
-    tilt = Fraction(number(parameters, "tilt"))
-    return [cases, controls], float(max(abs(tilt * cases), abs(tilt * controls)))
-
-
-def dosage_sensitivity(parameters: Document) -> tuple[list[int], float]:
-    """[cases, controls] and Δ = log((n_small + n_large e^{2κ})/n): 0 becomes 2 beside the least favourable others."""
-    _only(parameters, {"n_case", "n_control", "kappa", "two_sided"})
-    cases, controls = _count(parameters, "n_case"), _count(parameters, "n_control")
-    odds = math.exp(2 * _positive(parameters, "kappa"))
-    larger, smaller = max(cases, controls), min(cases, controls)
-    return [cases, controls], math.log((smaller + larger * odds) / (cases + controls))
-
-
-def log_rank_sensitivity(parameters: Document) -> tuple[list[int], float]:
-    """[patients] and Δ = log((1 + (n − 1)e^{κv})/n), v the width of residuals: 1 at most up, sup Λ0 at most down."""
-    _only(parameters, {"size", "times", "cumulative_hazard", "clip", "cut", "tilt", "two_sided"})
-    patients, clip = _count(parameters, "size"), _positive(parameters, "clip")
-    hazard, times = array(parameters, "cumulative_hazard"), array(parameters, "times")
-    if not len(hazard) or len(hazard) != len(times) or hazard.min() < 0 or (times[1:] <= times[:-1]).any():
-        raise MalformedError("cumulative_hazard")
-    number(parameters, "cut")
-    width = min(clip, 1.0) + min(clip, float(hazard.max()))
-    odds = math.exp(_positive(parameters, "tilt") * width)
-    return [patients], math.log((1 + (patients - 1) * odds) / patients)
-
-
-SENSITIVITIES: Mapping[str, Callable[[Document], tuple[list[int], float]]] = {
-    "mann_whitney": mann_whitney_sensitivity,
-    "dosage": dosage_sensitivity,
-    "log_rank": log_rank_sensitivity,
-}
 
 
 def size_grid(hypotheses: int) -> list[int]:
@@ -167,6 +125,30 @@ def stored_sha256(answer: Document) -> str:
     ).hexdigest()
 
 
+def request_sha256(row: Document, event: Document, size: int, e_values: Document) -> str:
+    """SHA-256 of what was asked of selection or values, as the ledger names it, from what the e-values say of it."""
+    values = row.get("code") == VALUES
+    statistic, scale = mapping(e_values, "statistic"), number(row, "scale")
+    particular = (
+        {"positions": item(e_values, "positions"), "sigma": scale} if values else {"size": size, "scale": scale}
+    )
+    request = {
+        "domain": row.get("domain"),
+        "cohort": row.get("cohort"),
+        "input": row.get("input_fingerprint"),
+        "code": row.get("code"),
+        "event": event,
+        "sensitivity": number(row, "sensitivity"),
+        "mechanism": "gaussian_values" if values else "gumbel_top",
+        "scores": f"discovery.{text(statistic, 'name')}",
+        "candidates": item(e_values, "hypotheses"),
+        "parameters": {**mapping(e_values, "compared"), "statistic": item(statistic, "parameters")},
+        "draw": 0,
+        "noise_source": row.get("noise_source"),
+    }
+    return digest(request | particular)
+
+
 def _paid(
     found: Findings, name: str, answer: Document, size: int, e_values: Document, registered: Document, book: Book
 ) -> None:
@@ -186,7 +168,12 @@ def _paid(
     committed = entry.committed or {}
     found.same(f"{name}/stored", "stored", stored_sha256(answer), committed.get("artefact_fingerprint"), public=False)
 
-    _, delta = SENSITIVITIES[text(e_values, "statistic", "name")](mapping(e_values, "statistic", "parameters"))
+    if code != SIZE:
+        asked = request_sha256(row, entry.event, size, e_values)
+        found.same(f"{name}/request", "request", asked, row.get("request_fingerprint"), public=False)
+
+    which = "chooser" if code == SIZE else "statistic"
+    _, delta = SENSITIVITIES[text(e_values, which, "name")](mapping(e_values, which, "parameters"))
     step = grid_step(delta, number(row, "scale"))
     moved = (math.ceil(Fraction(delta) / step) + 1) * step
     together = size if code == VALUES else 1
@@ -260,22 +247,3 @@ def _values(found: Findings, name: str, answer: Document, e_values: Document, si
     shifts = [value - Fraction(own) for value, own in zip(values, log_e.tolist(), strict=False)]
     found.holds(f"{name}/valid", "shift", all(shift >= least for shift in shifts), "less than half the noise variance")
     found.holds(f"{name}/used", "shift", all(shift <= most for shift in shifts), "more than the mechanism takes off")
-
-
-def _only(parameters: Document, names: set[str]) -> None:
-    if set(parameters) != names or type(parameters["two_sided"]) is not bool:
-        raise MalformedError("parameters")
-
-
-def _count(document: Document, name: str) -> int:
-    value = whole(document, name)
-    if not 1 <= value < _MOST:
-        raise MalformedError(name)
-    return value
-
-
-def _positive(document: Document, name: str) -> float:
-    value = number(document, name)
-    if value <= 0:
-        raise MalformedError(name)
-    return value

@@ -18,14 +18,16 @@ import numpy as np
 import pytest
 
 from synth_platform.audit.discoveries import audit_discoveries
-from synth_platform.audit.discovery_answers import dosage_sensitivity, log_rank_sensitivity, size_grid, stored_sha256
+from synth_platform.audit.discovery_answers import size_grid, stored_sha256
 from synth_platform.audit.discovery_list import adjusted_log, valid_log_boost
+from synth_platform.audit.discovery_statistics import dosage_sensitivity, log_rank_sensitivity
 from synth_platform.audit.ledger import row_hash
 from synth_platform.audit.reading import digest
 from synth_platform.audit.report import Report
 from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.contract.discovery_options import DiscoveryPlan, Size
 from synth_platform.discovery.documents import Study, discoveries_document, e_values_document
+from synth_platform.discovery.statistics.chosen_tilt import ChosenTilt
 from synth_platform.discovery.statistics.dosage import DosageStatistic
 from synth_platform.discovery.statistics.log_rank import LogRank, Survival
 from synth_platform.discovery.statistics.mann_whitney import MannWhitney
@@ -34,7 +36,6 @@ from synth_platform.privacy.curator import Curator
 from synth_platform.privacy.fingerprint import FingerprintKey
 from synth_platform.privacy.ledger import Ledger
 from synth_platform.privacy.noise import CryptographicNoise, NoiseSource, SeededNoise
-from synth_platform.privacy.queries import BoundedScores
 from synth_platform.privacy.restricted import seal
 from synth_platform.privacy.statistic_store import StatisticStore
 from synth_platform.privacy.statistics import StatisticQuery
@@ -78,12 +79,15 @@ def rows_of(stage: Stage, *, survival: bool = False) -> Rows:
     return Rows(x, Survival(time, np.ones(len(case), dtype=bool)) if survival else case)
 
 
-def statistic_of(stage: Stage, *, survival: bool) -> Any:
+def made_for(stage: Stage, size: Size, *, survival: bool) -> Callable[[int], Any]:
+    """As production does: a tilt by the size where that is chosen among Mann-Whitney e-values, one for all else."""
     if survival:
-        return LogRank(CASES + CONTROLS, (1.0, 2.0, 4.0), (0.3, 0.6, 1.2), 0.5, 0.0, 0.4)
+        return lambda _: LogRank(CASES + CONTROLS, (1.0, 2.0, 4.0), (0.3, 0.6, 1.2), 0.5, 0.0, 0.4)
     if stage == "gwas":
-        return DosageStatistic(CASES, CONTROLS, 0.3)
-    return MannWhitney(CASES, CONTROLS, 0.02)
+        return lambda _: DosageStatistic(CASES, CONTROLS, 0.3)
+    if size != "adaptive":
+        return lambda _: MannWhitney(CASES, CONTROLS, 0.02)
+    return lambda k: ChosenTilt(MannWhitney(CASES, CONTROLS, max(0.02, 0.03 - 0.001 * k)), 0.01, 0.04)
 
 
 def evidence_of(
@@ -122,15 +126,16 @@ def evidence_of(
     sums = within_row("tests.discovery_sums", lambda r: r.x[:, :2])
     curator.ask(table, StatisticQuery("G0_SUMS", sums, 2, 4.5, 45.0))
 
-    statistic = statistic_of(stage, survival=survival)
-    scores = BoundedScores[Rows](
-        f"tests.{statistic.name}",
-        lambda r: statistic.log_e(r.x[:, :features], r.outcome),
-        features,
-        statistic.sensitivity,
+    names = [f"HLA-{at} (β)" for at in range(features)]
+    study = Study[Rows](
+        plan=plan,
+        hypotheses=features,
+        made_for=made_for(stage, size, survival=survival),
+        expected=min(plan.expected, features),
+        log_e=lambda statistic, r: statistic.log_e(r.x[:, :features], r.outcome),
+        names=lambda at: [names[i] for i in at],
+        compared={"variable": "a b", "case": ["Stage II"]},
     )
-    names = [f"HLA-{at} (β)" for at in range(FEATURES)]
-    study = Study(plan, statistic, scores, lambda at: [names[i] for i in at], {"variable": "a b", "case": ["Stage II"]})
     e_values = e_values_document(study, lambda query: curator.ask(table, query), outside)
     discoveries = discoveries_document(e_values, plan.alpha)
     decision = decide_discoveries(
@@ -213,17 +218,17 @@ def resealed(evidence: Document) -> Document:
 Change = Callable[[Document], object]
 
 
-def part(name: str, **changes: object) -> Change:
+def part(name: str, /, **changes: object) -> Change:
     """Fields of a stored document."""
     return lambda evidence: evidence["documents"][name].update(changes)
 
 
-def answer(code: str, **changes: object) -> Change:
+def answer(code: str, /, **changes: object) -> Change:
     """Fields of the answer of a code."""
     return lambda evidence: next(a for a in evidence["answers"] if a["code"] == code).update(changes)
 
 
-def row(code: str, **changes: object) -> Change:
+def row(code: str, /, **changes: object) -> Change:
     """Columns of the ledger rows of a code, reservation and commit alike."""
 
     def change(evidence: Document) -> None:
@@ -381,6 +386,80 @@ TOUCHED: dict[str, tuple[str, Change]] = {
         "private_e_values/statistic/sizes",
         lambda e: e_values(e)["statistic"]["parameters"].update(n_case=29),
     ),
+    "another family": ("G2/discovery/E_VALUES/request", lambda e: e_values(e)["compared"].update(case="Stage III")),
+    "more hypotheses": ("G2/discovery/E_VALUES/request", part("private_e_values", hypotheses=FEATURES + 1)),
+    "another request": ("G2/discovery/E_SELECTION/request", row("E_SELECTION", request_fingerprint="ef" * 32)),
+    "another neighbouring of the selection": (
+        "G2/discovery/E_SELECTION/relation",
+        row("E_SELECTION", neighbouring="add_remove"),
+    ),
+    "an entry nobody reserved": ("G2/discovery/E_SIZE/entry", answer("E_SIZE", entry_id="E_SIZE-0")),
+    "an answer under another code": ("G2/discovery/answers/codes", answer("E_VALUES", code="E_MORE")),
+    "an answer under another code of ours": ("G2/discovery/E_SELECTION/code", answer("E_VALUES", code="E_SELECTION")),
+    "a selection that tells no positions": (
+        "G2/discovery/E_SELECTION/granularity",
+        answer("E_SELECTION", granularity=0.5),
+    ),
+    "the sensitivity of the answer": ("G2/discovery/E_VALUES/sensitivity", answer("E_VALUES", sensitivity=0.1)),
+    "two sizes chosen": (
+        "G2/discovery/E_SIZE/eta",
+        row("E_SIZE", event='{"type":"SelfComposedDpEvent","count":2,"event":{"type":"BoundedRangeDpEvent","eta":1}}'),
+    ),
+    "values by another mechanism": ("G2/discovery/E_VALUES/", row("E_VALUES", event='{"type":"NoOpDpEvent"}')),
+    "a smaller part of the size": ("G2/discovery/mu/size", lambda e: e_values(e)["mu_parts"].update(size=0.1)),
+    "a part more": ("G2/discovery/mu/parts", lambda e: e_values(e)["mu_parts"].update(more=0.0)),
+    "another method": ("private_e_values/method", part("private_e_values", method="fixed")),
+    "a field more": ("private_e_values/fields", part("private_e_values", means=[0.1])),
+    "a field of the list more": ("discoveries/fields", part("discoveries", means=[0.1])),
+    "a field of the decision more": ("decision/fields", part("decision", means=[0.1])),
+    "a value off its grid": (
+        "private_e_values/log_e/grid",
+        lambda e: e["answers"][-1]["values"].__setitem__(0, e["answers"][-1]["values"][0] * (1 + 2.0**-50)),
+    ),
+    "a value more": ("private_e_values/log_e/length", lambda e: e["answers"][-1]["values"].append(1.0)),
+    "a name twice": (
+        "discoveries/features",
+        lambda e: e_values(e)["selected"].__setitem__(0, e_values(e)["selected"][1]),
+    ),
+    "a name more": ("private_e_values/positions/names", lambda e: e_values(e)["selected"].append("x")),
+    "a discovery that is neither": ("discoveries/marks", lambda e: lines(e)[0].update(discovered=1)),
+    "a tilt outside its range": (
+        "private_e_values/statistic/tilt",
+        lambda e: e_values(e)["statistic"]["parameters"].update(lowest=0.039),
+    ),
+    "a range that was wider": (
+        "private_e_values/choice",
+        lambda e: e_values(e)["statistic"]["parameters"].update(highest=0.041),
+    ),
+    "a choice that is not paid for": (
+        "private_e_values/choice",
+        lambda e: e_values(e)["statistic"].update(name="mann_whitney"),
+    ),
+    "a chooser's sensitivity": (
+        "private_e_values/chooser/sensitivity",
+        lambda e: e_values(e)["chooser"].update(sensitivity=0.1),
+    ),
+    "a chooser with a larger tilt": (
+        "G2/discovery/E_SIZE/sensitivity/enough",
+        lambda e: e_values(e)["chooser"]["parameters"].update(tilt=0.04),
+    ),
+    "an unknown statistic": ("statistic/name", lambda e: e_values(e)["statistic"].update(name="t_test")),
+    "a decision of another stage": ("decision/generator", part("decision", generator="gwas")),
+    "a note": ("decision/notes", part("decision", notes=["FINE"])),
+    "another contrast decided": ("decision/contrast", part("decision", contrast="her2")),
+    "another domain registered": ("G1/registered/domain", lambda e: e["registered"].update(domain="other")),
+    "a cap that is spent": (
+        "cap/spent",
+        row("G0_SUMS", scale=0.045, event='{"type":"GaussianDpEvent","noise_multiplier":0.01}'),
+    ),
+    "free text in a decision": ("G1/documents/codes", lambda e: decision(e).update(reasons=["Anna, ward 3"])),
+    "a cost unpublished": ("package/costs", lambda e: e["package"]["ledger"]["cost"].pop("mu")),
+    "a published event": (
+        "/event",
+        lambda e: e["package"]["ledger"]["entries"][1].update(event={"type": "NoOpDpEvent"}),
+    ),
+    "another unit published": ("package/ledger/unit", lambda e: e["package"]["ledger"].update(unit="visit")),
+    "an entry unpublished": ("package/ledger/entries", lambda e: e["package"]["ledger"]["entries"].pop()),
     "another neighbouring": ("/neighbouring", row("E_VALUES", neighbouring="add_remove")),
     "fewer selections paid": (
         "G2/discovery/E_SELECTION/event",
