@@ -48,6 +48,7 @@ E_VALUE_FIELDS = (
     "plan",
     "method",
     "statistic",
+    "chooser",
     "compared",
     "hypotheses",
     "mu",
@@ -79,7 +80,7 @@ LIST_DECISION_FIELDS = (
     "reasons",
     "notes",
 )
-MAY_BE_NULL = frozenset({"plan", "epsilon", "delta", "mu"})
+MAY_BE_NULL = frozenset({"plan", "epsilon", "delta", "mu", "chooser"})
 TABLES: tuple[TableName, ...] = ("manifest", "expression", "methylation", "clinical")
 
 
@@ -144,7 +145,7 @@ def describe_state(state: GeneratorState) -> Described:
 
 
 def describe_document(document: Mapping[str, Any], fields: Sequence[str]) -> Described:
-    """A JSON document: exactly these top-level fields, null only where a control has no figure."""
+    """A JSON document: exactly these top-level fields, null only where there is nothing to say."""
     registered = [(name, None, ANY_NUMBER_OF_NULLS if name in MAY_BE_NULL else 0, None, None) for name in fields]
     return Described(summarise_document(document), rules(registered))
 

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, cast
+from typing import Annotated
 
-import dagster as dg
 import typer
-from rich.table import Table
 
-from resources.artefacts import CONTENT, read_artefact
-from resources.cohorts import Registered
-from resources.home import HomeResource, SynthHome
-from resources.private import fingerprint_key
 from synth_platform.cli.app import VERDICT_FAILED, Json, app, console, home, print_json
+from synth_platform.cli.discoveries import read_list, show_list
 from synth_platform.cli.run_commands import report_failures
 from synth_platform.contract.cohort_spec import CohortSpecError
 from synth_platform.contract.discovery_options import DiscoveryPlan
-from synth_platform.contract.genotype_spec import GenotypeSpec
-from synth_platform.release.discovery import DISCOVERY_STAGE, ELIGIBLE, GWAS_STAGE
-
-SHOWN, BESIDE = 40, 5  # discoveries on a screen, and others that were selected
+from synth_platform.release.discovery import ELIGIBLE
 
 
 @app.command()
@@ -56,68 +47,9 @@ def discover(
         print_json(found)
     else:
         for document in found:
-            show_list(document)
+            show_list(console(), document)
     if any(document["decision"] != ELIGIBLE for document in found):
         raise typer.Exit(VERDICT_FAILED)
-
-
-def read_list(place: SynthHome, spec: Registered, plan: str) -> dict[str, Any]:
-    """What `synth discover --json` tells of one plan: cost, method, list, decision. All of it may leave."""
-    stage = stage_of(spec)
-    stored = {
-        name: _stored(place, stage, name, spec.name, plan) for name in ("private_e_values", "discoveries", "decision")
-    }
-    e_values, discoveries, decision = (stored[name] for name in stored)
-    package = place.released / f"{spec.name}-{stage}-{plan}"
-    return {
-        "cohort": spec.name,
-        "contrast": decision["contrast"],
-        "plan": plan,
-        "mu": decision["mu"],
-        "epsilon": decision["epsilon"],
-        "delta": decision["delta"],
-        "alpha": discoveries["alpha"],
-        "statistic": e_values["statistic"]["name"],
-        "hypotheses": e_values["hypotheses"],
-        "method": e_values["method"],
-        "size": e_values["size"],
-        "discoveries": [_line(line) for line in discoveries["list"] if line["discovered"]],
-        "selected": [_line(line) for line in discoveries["list"] if not line["discovered"]],
-        "entries": e_values["entries"],
-        "decision": decision["decision"],
-        "reasons": decision["reasons"],
-        "package": str(package) if package.is_dir() else None,
-    }
-
-
-def stage_of(spec: Registered) -> str:
-    """Where the discoveries of a cohort or study are made."""
-    return GWAS_STAGE if isinstance(spec, GenotypeSpec) else DISCOVERY_STAGE
-
-
-def show_list(document: Mapping[str, Any]) -> None:
-    """One list as a table."""
-    screen, found = console(), len(document["discoveries"])
-    title = (
-        f"{document['cohort']} · {document['contrast']}: {found} discoveries of "
-        f"{document['hypotheses']} at FDR {document['alpha']:g}"
-    )
-    table = Table("rank", "feature", "private log e-value", "discovered", title=title, title_justify="left")
-    lists = (("yes", document["discoveries"], SHOWN, 1), ("no", document["selected"], BESIDE, 1 + found))
-    for said, lines, limit, first in lists:
-        for rank, line in enumerate(lines[:limit], start=first):
-            table.add_row(str(rank), line["feature"], f"{line['log_e']:.2f}", said)
-    screen.print(table)
-    if more := document["size"] - table.row_count:
-        screen.print(f"and {more} more that were selected: --json has all", highlight=False)
-    reasons = f" ({', '.join(document['reasons'])})" if document["reasons"] else ""
-    screen.print(
-        f"mu {document['mu']:g} (epsilon {document['epsilon']:.3g} at delta {document['delta']:g}), "
-        f"{document['statistic']}, {document['method']} size {document['size']}, ledger entries "
-        f"{', '.join(document['entries'])}\n{document['decision']}{reasons}"
-        + (f": {document['package']}" if document["package"] else ""),
-        highlight=False,
-    )
 
 
 def _terms(plan: DiscoveryPlan, mu: float | None, alpha: float | None, size: int | None) -> DiscoveryPlan:
@@ -130,14 +62,3 @@ def _terms(plan: DiscoveryPlan, mu: float | None, alpha: float | None, size: int
         raise CohortSpecError(f"--size {size}: at least one hypothesis has to be selected")
     other = {"mu": mu, "alpha": alpha, "size": size}
     return replace(plan, **{name: value for name, value in other.items() if value is not None})  # type: ignore[arg-type]
-
-
-def _line(line: Mapping[str, Any]) -> dict[str, Any]:
-    return {"feature": line["feature"], "log_e": line["log_e"]}
-
-
-def _stored(place: SynthHome, stage: str, name: str, cohort: str, plan: str) -> Mapping[str, Any]:
-    folder = place.artefact(dg.AssetKey([stage, name]), cohort, plan)
-    if not (folder / CONTENT).exists():
-        raise CohortSpecError(f"{stage}/{name} of {cohort}, {plan} is not there; run synth discover {cohort} again")
-    return cast(Mapping[str, Any], read_artefact(folder, fingerprint_key(HomeResource(root=str(place.root)))))

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 from resources.artefacts import CONTENT, read_artefact
-from resources.cohorts import CohortRegistry
+from resources.cohorts import CohortRegistry, Registered
 from resources.home import HomeResource, SynthHome
 from resources.ledger import home_ledger
 from resources.private import fingerprint_key
@@ -29,6 +29,7 @@ from synth_platform.contract.cohort_spec import (
     CohortSpecError,
     GeneratorCode,
 )
+from synth_platform.contract.genotype_spec import GenotypeSpec
 from synth_platform.evaluation.controls import misjudged
 from synth_platform.privacy.ledger import BudgetExceeded
 
@@ -110,29 +111,42 @@ def lineage(
 
 @app.command()
 def demo() -> None:
-    """Run the bundled cohorts, all controls and both generators, and show what was decided."""
+    """Run the bundled cohorts, all controls and both generators, discover, and show what was decided."""
+    from synth_platform.cli.discoveries import lists_table, read_list
     from synth_platform.cli.runner import Runner
 
     started = time.monotonic()
     place, screen = home(), console()
     runner = Runner(place, screen)
     outcomes: list[Outcome] = []
-    specs = []
+    specs: list[CohortSpec] = []
+    studies: list[GenotypeSpec] = []
     for folder in sorted(BUNDLED.glob("*/cohort.yaml"), reverse=True):
         spec = runner.registry.spec(runner.registry.add(folder.parent).name)
         specs.append(spec)
         screen.print(f"[bold]{spec.name}[/bold]: {spec.title}", highlight=False)
         runner.add_cohort(spec)
         outcomes += runner.run(spec, list(spec.plans), spec.generators)
+        outcomes += runner.discover(spec, [spec.plan_of(name) for name in spec.contrasts])
+    for folder in sorted(BUNDLED.glob("*/study.yaml")):
+        study = runner.registry.study(runner.registry.add(folder.parent).name)
+        studies.append(study)
+        screen.print(f"[bold]{study.name}[/bold]: {study.title}", highlight=False)
+        runner.add_cohort(study)
+        outcomes += runner.discover(study, [study.plan_of(name) for name in study.contrasts])
     report_failures(outcomes)
     found = read_decisions(place, [spec.name for spec in specs])
     show_decisions(screen, found)
+    registered: list[Registered] = [*specs, *studies]
+    lists = [read_list(place, spec, spec.plan_of(name).key) for spec in registered for name in spec.contrasts]
+    screen.print(lists_table(lists))
     screen.print(
         f"{sum(o.assets for o in outcomes)} assets in {time.monotonic() - started:.0f} s. "
         f"Releases: {place.released}\n"
         "Look around: make ui (materialise, re-run), make governance (nobody can change anything), or\n"
         f"  export SYNTH_HOME={place.root}\n"
-        "  .venv/bin/synth decisions --json | audit | reaudit | releases | ledger budget | lineage RELEASE",
+        "  .venv/bin/synth decisions --json | discover COHORT | audit | reaudit | releases | ledger budget | "
+        "lineage RELEASE",
         highlight=False,
     )
 

@@ -15,7 +15,7 @@ from scipy.special import expit
 from scipy.stats import norm
 from typer.testing import CliRunner
 
-from synth_platform.cli.discover_commands import read_list, show_list
+from synth_platform.cli.discoveries import read_list, show_list
 from synth_platform.cli.main import app
 from synth_platform.definitions import DISCOVERY_JOB
 from synth_platform.discovery.plot import discoveries_png
