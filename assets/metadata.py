@@ -73,7 +73,12 @@ def _cell(value: Any) -> Any:
 
 
 def _mechanism(event: str) -> str:
-    """The mechanism event as people write it, e.g. "Gaussian, σ/Δ 5.25"."""
+    """The mechanism event as people write it, e.g. "Gaussian, σ/Δ 5.25", or "86 choices, range .11"."""
     document = json.loads(event)
+    times, single = (
+        (document["count"], document["event"]) if document["type"] == "SelfComposedDpEvent" else (1, document)
+    )
+    if single["type"] == "BoundedRangeDpEvent":
+        return f"{times} choice{'s' if times > 1 else ''}, range {single['eta']:.4g}"
     name, multiplier = document["type"].removesuffix("DpEvent"), document.get("noise_multiplier")
     return f"{name}, σ/Δ {multiplier:.4g}" if multiplier else name

@@ -23,6 +23,12 @@ BENCHMARKS = (
     "gate_error_rates",
     "gate_power",
     "confusion",
+    "discovery_single",
+    "discovery_peeling",
+    "discovery_tcga",
+    "discovery_dosage",
+    "discovery_genotypes",
+    "discovery_survival",
 )
 
 
