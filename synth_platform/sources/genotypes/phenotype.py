@@ -66,6 +66,8 @@ def read_phenotypes(
 
 def read_fam_phenotypes(path: Path) -> Phenotypes:
     """Column 6 of a .fam by individual id: 2 case, 1 control, 0 or -9 neither; GenotypeError for anything else."""
+    if not path.is_file():
+        raise GenotypeError(f"{path}: no such file; put the .fam beside its .bed, or name a table of phenotypes")
     rows = read_fam(path).rename({"phenotype": "value"})
     if not rows["value"].is_in([FAM_CASE, FAM_CONTROL, *FAM_MISSING]).all():
         raise GenotypeError(f"{path}: column 6 is not a case-control phenotype (1, 2, 0 or -9); name a table instead")
@@ -102,6 +104,8 @@ def _phenotypes(rows: pl.DataFrame, case: Collection[str], control: Collection[s
 
 def _read_table(path: Path) -> pl.DataFrame:
     suffix = Path(path.name.removesuffix(".gz")).suffix
+    if not path.is_file():
+        raise GenotypeError(f"{path}: no such file; correct the path")
     try:
         with path.open("rb") as file:
             if path.name.endswith(".parquet"):

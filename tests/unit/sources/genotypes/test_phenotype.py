@@ -96,12 +96,20 @@ def test_fractions_are_no_groups(tmp_path: Path) -> None:
         read_phenotypes(path, **WORDS)
 
 
-@pytest.mark.parametrize("name", ["missing.csv", "p.xlsx", "cut.parquet", "cut.csv.gz"])
+@pytest.mark.parametrize("name", ["p.xlsx", "cut.parquet", "cut.csv.gz"])
 def test_files_that_are_no_tables(tmp_path: Path, name: str) -> None:
-    if name != "missing.csv":
-        (tmp_path / name).write_bytes(gzip.compress(TABLE.encode())[:40])
+    (tmp_path / name).write_bytes(gzip.compress(TABLE.encode())[:40])
     with pytest.raises(GenotypeError, match=name):
         read_phenotypes(tmp_path / name, **WORDS)
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(GenotypeError, match=r"who\.csv: no such file; correct the path"):
+        read_phenotypes(tmp_path / "who.csv", **WORDS)
+    with pytest.raises(
+        GenotypeError, match=r"study\.fam: no such file; put the \.fam beside its \.bed, or name a table"
+    ):
+        read_fam_phenotypes(tmp_path / "study.fam")
 
 
 def test_a_fam(tmp_path: Path) -> None:
