@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -87,7 +88,10 @@ def genotype_study(spec: GenotypeSpec, folder: Path, plan: DiscoveryPlan) -> Stu
 
 
 def variant_names(spec: GenotypeSpec, folder: Path, positions: Sequence[int]) -> list[str]:
-    """chromosome:position:ref:alt of the variants at `positions`, with the id before it where there is one."""
+    """chromosome:position:ref:alt of the variants at `positions`, with the id before it where there is one.
+
+    Where a list has a variant twice, its place in the list tells the two apart: a name stands for one hypothesis.
+    """
     wanted = np.argsort(np.asarray(positions))
     names: dict[int, str] = {}
     at = 0
@@ -96,7 +100,8 @@ def variant_names(spec: GenotypeSpec, folder: Path, positions: Sequence[int]) ->
         for position in (int(positions[i]) for i in wanted if at <= positions[i] < end):
             names[position] = _name(block.variants.row(position - at, named=True))
         at = end
-    return [names[int(position)] for position in positions]
+    shared = Counter(names.values())
+    return [names[at] if shared[names[at]] == 1 else f"{names[at]} #{at + 1}" for at in map(int, positions)]
 
 
 def _name(variant: dict[str, Any]) -> str:

@@ -130,6 +130,14 @@ def test_names_stand_at_their_positions_in_the_order_asked_for(made: Made) -> No
     ]  # fmt: skip
 
 
+def test_a_variant_that_is_listed_twice_is_two_hypotheses(tmp_path: Path, made: Made) -> None:
+    """Claim: both are named, each by its place in the list as well; the others keep their names."""
+    frame = pl.read_parquet(made.folder / "study.parquet").head(3)
+    pl.concat([frame, frame.slice(1, 1)]).write_parquet(tmp_path / "study.parquet")
+    names = variant_names(made.spec, tmp_path, [3, 0, 1])
+    assert names == ["rs1 7:2:A:C #4", "rs0 7:1:A:C", "rs1 7:2:A:C #2"]
+
+
 @pytest.mark.parametrize(
     "change",
     [
