@@ -67,13 +67,14 @@ def _show(report: Report) -> None:
     scope = report["scope"]
     stored = f"{scope['stage']}/audit" if "stage" in scope else "audit/report"
     title = " · ".join(str(scope[name]) for name in ("cohort", "stage", "plan") if name in scope)
-    table = Table("gate", "kind", "checks", title=f"{title}: {report['status']}", title_justify="left")
+    table = Table("gate", "kind", "checks")
     for gate, kinds in report["counts"].items():
         for kind, number in kinds.items():
             table.add_row(gate, kind, str(number))
         table.add_section()
     table.add_row("", "all", str(report["passed"] + report["failed"]))
     screen = console()
+    screen.print(f"{title}: {report['status']}", style="italic", highlight=False, markup=False)
     screen.print(table)
     for failure in report["failures"][:SHOWN]:
         screen.print(
