@@ -121,11 +121,13 @@ def test_the_script_refuses_another_wheel(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["virtual", "tcga_brca"])
 def test_all_registered_plans_fit_the_budget_and_one_more_of_eight_does_not(name: str) -> None:
-    """G0 spends a plan as rho of zCDP (8-1 §2.2), G0A as the exact mu of a Gaussian; all compose in one domain."""
+    """G0 spends a plan as rho of zCDP (8-1 §2.2), G0A as the exact mu of a Gaussian, a contrast the mu of its terms; all
+    compose in one domain."""
     spec = load_cohort_spec(COHORTS / name / "cohort.yaml")
     budget = spec.privacy.budget
     mus = [math.sqrt(2 * rho_from_epsilon(plan.epsilon, plan.delta)) for plan in spec.plans.values()]
     mus += [gaussian_mu(plan.epsilon, plan.delta) for plan in spec.plans.values()]
+    mus += [spec.plan_of(contrast).mu for contrast in spec.contrasts]
     events = [dp_accounting.GaussianDpEvent(1 / mu) for mu in mus]
     assert {"G0", "G0A"} <= set(spec.generators)
     assert compose(events, budget.delta).epsilon_rdp <= budget.epsilon
