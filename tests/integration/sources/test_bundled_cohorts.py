@@ -121,8 +121,8 @@ def test_the_script_refuses_another_wheel(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["virtual", "tcga_brca"])
 def test_all_registered_plans_fit_the_budget_and_one_more_of_eight_does_not(name: str) -> None:
-    """G0 spends a plan as rho of zCDP (8-1 §2.2), G0A as the exact mu of a Gaussian, a contrast the mu of its terms; all
-    compose in one domain."""
+    """G0 spends a plan as rho of zCDP (8-1 §2.2), G0A as the exact mu of a Gaussian, a contrast the mu of its terms;
+    all compose in one domain."""
     spec = load_cohort_spec(COHORTS / name / "cohort.yaml")
     budget = spec.privacy.budget
     mus = [math.sqrt(2 * rho_from_epsilon(plan.epsilon, plan.delta)) for plan in spec.plans.values()]
