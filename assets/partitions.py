@@ -6,13 +6,15 @@ OMICS_COHORT = "omics_cohort"
 PLAN = "plan"
 GENOTYPE_STUDY = "genotype_study"
 DISCOVERY = "discovery"
+PHENOTYPE = "phenotype"
 
 omics_cohorts = dg.DynamicPartitionsDefinition(name=OMICS_COHORT)
 plans = dg.DynamicPartitionsDefinition(name=PLAN)
 genotype_studies = dg.DynamicPartitionsDefinition(name=GENOTYPE_STUDY)
+phenotype_plans = dg.DynamicPartitionsDefinition(name=PHENOTYPE)
 discovery_plans = dg.DynamicPartitionsDefinition(name=DISCOVERY)
 cohort_discoveries = dg.MultiPartitionsDefinition({"cohort": omics_cohorts, "plan": discovery_plans})
-study_discoveries = dg.MultiPartitionsDefinition({"cohort": genotype_studies, "plan": discovery_plans})
+study_discoveries = dg.MultiPartitionsDefinition({"cohort": genotype_studies, "plan": phenotype_plans})
 cohort_plans = dg.MultiPartitionsDefinition({"cohort": omics_cohorts, "plan": plans})
 
 

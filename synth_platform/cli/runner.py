@@ -14,7 +14,7 @@ from rich.console import Console
 
 from assets.governance import REGISTER
 from assets.normalized import MATRIX
-from assets.partitions import DISCOVERY, GENOTYPE_STUDY, OMICS_COHORT, PLAN
+from assets.partitions import DISCOVERY, GENOTYPE_STUDY, OMICS_COHORT, PHENOTYPE, PLAN
 from assets.reaudit import reaudit_job
 from resources.cohorts import CohortRegistry, Registered
 from resources.home import SynthHome
@@ -71,8 +71,8 @@ class Runner:
 
     def discover(self, spec: Registered, plans: Sequence[DiscoveryPlan]) -> list[Outcome]:
         """Private discoveries of each plan, from the cohort's files on; stops at a failure."""
-        self._instance.add_dynamic_partitions(DISCOVERY, [plan.key for plan in plans])
         study = isinstance(spec, GenotypeSpec)
+        self._instance.add_dynamic_partitions(PHENOTYPE if study else DISCOVERY, [plan.key for plan in plans])
         job, stage = (GWAS_JOB, GWAS_STAGE) if study else (DISCOVERY_JOB, DISCOVERY_STAGE)
         outcomes = [] if study else [self._job(COHORT_JOB, spec.name, ["cohort", "public"], [MATRIX])]
         for plan in plans:
@@ -90,7 +90,8 @@ class Runner:
         """Make the cohort or study and its plans selectable in the UI."""
         study = isinstance(spec, GenotypeSpec)
         self._instance.add_dynamic_partitions(GENOTYPE_STUDY if study else OMICS_COHORT, [spec.name])
-        self._instance.add_dynamic_partitions(DISCOVERY, [spec.plan_of(name).key for name in spec.contrasts])
+        keys = [spec.plan_of(name).key for name in spec.contrasts]
+        self._instance.add_dynamic_partitions(PHENOTYPE if study else DISCOVERY, keys)
         if isinstance(spec, CohortSpec):
             self._instance.add_dynamic_partitions(PLAN, list(spec.plans))
 

@@ -242,7 +242,10 @@ def load_cohort_spec(path: Path) -> CohortSpec:
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise CohortSpecError(f"{path}: no such file; a cohort is a folder with a cohort.yaml in it") from error
+        raise CohortSpecError(
+            f"{path}: no such file; a cohort is a folder with a cohort.yaml in it, a genotype study one with a "
+            "study.yaml"
+        ) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise CohortSpecError(f"{path}: not readable as YAML: {error}") from error
     if not isinstance(document, dict):

@@ -39,7 +39,7 @@ def discoveries_png(document: Mapping[str, Any], title: str, without_noise: Mapp
             )  # fmt: skip
     one = document["log_threshold_of_one"]
     axis.plot(
-        ranks, [one - math.log(rank) for rank in ranks], color=LINE, linewidth=1,
+        ranks, [one - math.log(rank) for rank in ranks], color=LINE, linewidth=1, marker="_" if len(ranks) == 1 else "",
         label=f"to be reached for FDR {document['alpha']:g}",
     )  # fmt: skip
     if len(lines) <= LARGEST_NAMED:

@@ -26,7 +26,7 @@ class BudgetExceeded(LedgerError):  # noqa: N818 - the code governance reads
     def __init__(self, *, domain: str, cap: float, delta: float, spent: float, asked: float, total: float) -> None:
         super().__init__(
             f"{self.code}: domain {domain!r} has spent epsilon {spent:.6g} of {cap:.6g} at delta {delta:g}; "
-            f"{asked:.6g} more would compose to {total:.6g}. Nothing was drawn. Ask for a smaller epsilon, use a "
+            f"{asked:.6g} more would compose to {total:.6g}. Nothing was drawn. Ask for a smaller epsilon or mu, use a "
             "release that is already paid for, or have the data steward decide on the cap (synth ledger cap)."
         )
         self.domain, self.cap, self.delta = domain, cap, delta

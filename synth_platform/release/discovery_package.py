@@ -12,12 +12,13 @@ import polars as pl
 from synth_platform.contract.cohort_spec import RELEASABLE_DUA_TAG, CohortSpec
 from synth_platform.contract.genotype_spec import GenotypeSpec
 from synth_platform.discovery.plot import discoveries_png
-from synth_platform.release.discovery import ELIGIBLE
+from synth_platform.release.discovery import DISCOVERY_STAGE, ELIGIBLE, GWAS_STAGE
 from synth_platform.release.discovery_readme import render_list_readme
 from synth_platform.release.folder import PackageError, parquet_bytes, write_folder, write_json
 from synth_platform.release.publish import published_ledger
 
 Document = Mapping[str, Any]
+UNITS = {DISCOVERY_STAGE: "patient", GWAS_STAGE: "sample"}
 SCHEMA = {"rank": pl.Int64, "feature": pl.String, "log_e": pl.Float64, "discovered": pl.Boolean}
 
 
@@ -58,7 +59,7 @@ def write_list(
         frame.write_csv(folder / "table.csv")
         (folder / "discoveries.png").write_bytes(discoveries_png(discoveries, f"{spec.title}: {decision['plan']}"))
         costs = {key: decision["ledger"][key] for key in ("epsilon_rdp", "epsilon_pld", "mu", "auroc_bound")}
-        promise = {"domain": spec.privacy.domain, "unit": "patient", "delta": decision["delta"]}
+        promise = {"domain": spec.privacy.domain, "unit": UNITS[decision["generator"]], "delta": decision["delta"]}
         write_json(folder / "ledger.json", {**promise, "cost": costs, "entries": entries, "head_hash": head_hash})
         write_json(folder / "decision.json", dict(decision))
         readme = render_list_readme(

@@ -24,8 +24,11 @@ whether it is a discovery |
 
 ## What was compared
 
-Cohort `{{ decision.cohort }}`, contrast `{{ decision.contrast }}`, {{ "groups" if sizes | length > 1 else "one group" }} of \
-{{ sizes | join(" and ") }} records.
+Cohort `{{ decision.cohort }}`, contrast `{{ decision.contrast }}`, \
+{{ "groups" if sizes | length > 1 else "one group" }} of {{ sizes | join(" and ") }} records.
+{% for name, value in e_values.compared.items() if value and name != "family" -%}
+{{ name }}: {{ value if value is string else value | join(", ") }}{{ ". " if loop.last else "; " }}{% endfor %}\
+The family of hypotheses has digest `{{ e_values.compared.family }}`.
 Statistic `{{ e_values.statistic.name }}`; {{ e_values.size }} of {{ e_values.hypotheses }} hypotheses were selected \
 ({{ e_values.method }} size).
 
@@ -43,7 +46,7 @@ against it.
 One record replaced by any other within its group changes the probability of any content of this package no more than
 moving a unit Gaussian by {{ decision.mu | figure }} changes its own ({{ decision.mu | figure }}-GDP): at most by a \
 factor e^{{ decision.epsilon | figure }}, up to {{ decision.delta }}.
-Group sizes are public.
+Group sizes are public; two people who change groups are two records.
 Spent by the entries in `ledger.json`: mu {{ decision.ledger.mu | figure }}, epsilon \
 {{ decision.ledger.epsilon_rdp | figure }} (RDP), {{ decision.ledger.epsilon_pld | figure }} (tight).
 Other releases from the same privacy domain add to it.

@@ -43,6 +43,7 @@ def synth(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Synth:
 def document() -> dict[str, Any]:
     """cohort.yaml of a small virtual cohort."""
     document: dict[str, Any] = yaml.safe_load(VIRTUAL.read_text(encoding="utf-8"))
+    del document["discovery"]  # its sizes are those of the whole cohort
     document["source"]["options"] |= {"train": 30, "holdout": 10, "test": 10, "public": 40}
     return document
 

@@ -31,6 +31,7 @@ def synth(*arguments: object) -> Result:
 @pytest.fixture
 def document() -> dict[str, Any]:
     document: dict[str, Any] = yaml.safe_load(VIRTUAL.read_text(encoding="utf-8"))
+    del document["discovery"]  # its sizes are those of the whole cohort
     document["source"]["options"] |= {"train": 30, "holdout": 10, "test": 10, "public": 40}
     document["privacy"]["n_ref"] = 60
     return document
@@ -182,3 +183,19 @@ def test_a_registered_cohort_is_checked_by_its_name(
     (home / "cohorts.json").write_text(json.dumps({"known": str(make())}), encoding="utf-8")
     assert json.loads(synth("cohort", "check", "known", "--json").stdout)["cohort"] == "virtual"
     assert synth("cohort", "check", "unknown").exit_code == 2
+
+
+def test_contrasts_are_counted_for_the_steward(make: Callable[..., Path], document: dict[str, Any]) -> None:
+    """Claim: sizes that are not those of the private rows reject the folder and come with those that are; corrected,
+    it is accepted."""
+    contrast = {"variable": "subtype", "case": ["S1"], "sizes": [3, 4], "features": ["expression"]}
+    document["discovery"] = {"contrasts": {"s1": contrast}}
+    folder = make()
+    result = synth("cohort", "check", folder, "--json")
+    found = json.loads(result.stdout)["contrasts"]["s1"]
+    assert (result.exit_code, found["fits"], found["registered"]) == (2, False, [3, 4])
+    assert "but sizes: [3, 4] is registered" in synth("cohort", "check", folder).stdout
+    contrast["sizes"] = found["found"]
+    (folder / "cohort.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    again = synth("cohort", "check", folder, "--json")
+    assert (again.exit_code, json.loads(again.stdout)["contrasts"]["s1"]["fits"]) == (0, True)

@@ -104,7 +104,7 @@ def pay(tmp_path: Path) -> Callable[..., Paid]:
             "plan": plan.key,
             "method": "fixed",
             "statistic": {"name": "given", "sensitivity": SENSITIVITY, "parameters": {}},
-            "compared": {"variable": "subtype"},
+            "compared": {"variable": "subtype", "case": ["A"], "control": [], "family": "f" * 64},
             "hypotheses": len(LOG_E),
             "mu": 2.0,
             "size": size,
