@@ -278,7 +278,7 @@ def test_a_seeded_list_edited_to_eligible_is_refused(copy_of: Any) -> None:
     """Claim: e-values that a seeded source drew are none that anybody paid for, whatever was rewritten around them."""
     plan = "subtype-mu1-alpha0.05"
     seeded = copy_of(seeded=5)
-    seeded.discover(plan=plan)
+    seeded.discover(*(f"discovery/{name}" for name in (*DOCUMENTS, "audit")), plan=plan)
     altered(seeded, "private_e_values", lambda document: document.update(seeded=False), plan=plan)
     altered(seeded, "decision", promote, plan=plan)
     covered_up(seeded, plan=plan)

@@ -254,7 +254,6 @@ def test_lineage_reaches_the_ledger(discovered: Any) -> None:
         (["--alpha", "1"], "between 0 and 1"),
         (["--alpha", "0"], "between 0 and 1"),
         (["--size", "0"], "at least one hypothesis"),
-        (["--contrast", "subtype", "--size", "10"], "has 9 hypotheses"),
     ],
 )
 def test_bad_input_is_exit_code_2(lists: Any, arguments: list[str], said: str) -> None:
