@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import numpy as np
 import polars as pl
 import pytest
@@ -17,6 +18,7 @@ from scipy.special import expit
 from scipy.stats import norm
 from typer.testing import CliRunner
 
+from checks.schema import SCHEMA
 from synth_platform.cli.discoveries import read_list, show_list
 from synth_platform.cli.main import app
 from synth_platform.definitions import DISCOVERY_JOB
@@ -56,6 +58,25 @@ def test_the_job_makes_the_whole_stage(discovered: Any) -> None:
     for plan in PLANS:
         for name in STAGE:
             assert discovered.metadata(f"discovery/{name}", plan=plan)["zone"] == "restricted"
+
+
+@pytest.mark.parametrize("name", STAGE)
+def test_assets_say_what_they_are(discovered: Any, name: str) -> None:
+    """Claim: every materialised asset has its keyed fingerprint and those of its inputs, and its schema check, or for a
+    release that of its package, ran as an error and passed."""
+    key = dg.AssetKey(["discovery", name])
+    graph = discovered.definitions.resolve_asset_graph()
+    metadata = discovered.metadata(f"discovery/{name}", plan=SUBTYPE)
+    assert len(metadata["fingerprint"]) == 64
+    parents = {} if name == "audit" else {parent.to_user_string(): parent for parent in graph.get(key).parent_keys}
+    assert metadata["input_fingerprints"] == {
+        asset: discovered.metadata(asset, plan=SUBTYPE if parent.path[0] == "discovery" else None)["fingerprint"]
+        for asset, parent in parents.items()
+    }
+    check = dg.AssetCheckKey(key, "package_verifies" if name == "release" else SCHEMA)
+    for record in discovered.instance.event_log_storage.get_asset_check_execution_history(check, limit=3):
+        evaluation = record.event.dagster_event.asset_check_evaluation_data
+        assert (evaluation.passed, evaluation.severity) == (True, dg.AssetCheckSeverity.ERROR)
 
 
 def test_every_list_leaves_as_a_package(discovered: Any) -> None:
