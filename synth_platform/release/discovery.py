@@ -6,13 +6,15 @@ cohort lets anything leave, the ledger pays for it, its form is right, and the l
 
 from __future__ import annotations
 
-import math
+import json
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any, Literal
 
 from synth_platform.contract.cohort_spec import RELEASABLE_DUA_TAG, CohortSpec
 from synth_platform.contract.discovery_options import DiscoveryPlan
 from synth_platform.contract.genotype_spec import GenotypeSpec
+from synth_platform.discovery.documents import discoveries_document
 from synth_platform.privacy.accounting import gaussian_epsilon
 from synth_platform.privacy.formal import FormalVerdict, formal_status
 from synth_platform.privacy.ledger import Ledger
@@ -60,7 +62,7 @@ def decide_discoveries(
     reasons = [] if spec.dua_tag == RELEASABLE_DUA_TAG else ["DUA_NOT_REVIEWED"]
     reasons += ["SEEDED_NOISE"] if e_values["seeded"] else []
     reasons += ["SCHEMA_VIOLATION"] if violations else []
-    reasons += [_REASONS[formal.status]] if formal.status in _REASONS else []
+    reasons += [] if formal.status == "OK" else [_REASONS[formal.status]]
     reasons += [] if formal.entries else ["NO_LEDGER_ENTRY"]
     return {
         "cohort": spec.name,
@@ -81,18 +83,19 @@ def decide_discoveries(
 
 
 def list_violations(plan: DiscoveryPlan, e_values: Document, discoveries: Document) -> int:
-    """How many lines of a list are not what the plan's e-values say they must be."""
-    lines = discoveries["list"]
-    names = [line["feature"] for line in lines]
-    faults: list[bool] = [
-        discoveries["alpha"] != plan.alpha,
-        discoveries["hypotheses"] != e_values["hypotheses"],
-        sorted(zip(names, (line["log_e"] for line in lines), strict=True))
-        != sorted(zip(e_values["selected"], e_values["log_e"], strict=True)),
-        len(set(names)) != len(names),
-    ]
-    strange = [not (math.isfinite(line["log_e"]) and isinstance(line["discovered"], bool)) for line in lines]
-    return sum(map(bool, [*faults, *strange]))
+    """How many lines and figures of a list are not what the plan makes of its e-values; names each once."""
+    try:
+        own = discoveries_document(e_values, plan.alpha)
+    except ValueError:  # e-values of which no list can be made
+        return 1
+    figures = [_text(own[name]) != _text(discoveries.get(name)) for name in own if name != "list"]
+    lines = [_text(line) != _text(claimed) for line, claimed in zip_longest(own["list"], discoveries["list"])]
+    return sum([*figures, *lines, len(set(e_values["selected"])) != len(e_values["selected"])])
+
+
+def _text(value: object) -> str:
+    """A value as it is told apart: true is not 1."""
+    return json.dumps(value, sort_keys=True)
 
 
 def _ledger(formal: FormalVerdict) -> dict[str, Any]:

@@ -145,27 +145,29 @@ def swap(document: Document) -> None:
     ("change", "violations"),
     [
         (lambda d: None, 0),
-        (lambda d: d["list"].reverse(), 0),
+        (lambda d: d["list"].reverse(), 4),
         (lambda d: d.update(alpha=0.0500001), 1),
         (lambda d: d.update(hypotheses=7), 1),
+        (lambda d: d.update(discoveries=99), 1),
         (lambda d: line(d, feature="TP53"), 1),
         (lambda d: line(d, log_e=np.nextafter(d["list"][0]["log_e"], 99)), 1),
-        (swap, 1),
+        (swap, 2),
         (lambda d: d["list"].pop(), 1),
-        (lambda d: d["list"].append(dict(d["list"][0])), 2),
+        (lambda d: d["list"].append(dict(d["list"][0])), 1),
+        (lambda d: line(d, discovered=not d["list"][0]["discovered"]), 1),
         (lambda d: line(d, discovered=1), 1),
         (lambda d: line(d, discovered="yes"), 1),
-        (lambda d: line(d, log_e=math.inf), 2),
-        (lambda d: line(d, log_e=math.nan), 2),
+        (lambda d: line(d, log_e=math.inf), 1),
+        (lambda d: line(d, log_e=math.nan), 1),
         (lambda d: (d.update(alpha=0.1, hypotheses=7), line(d, discovered=None), line(d, 1, discovered=None)), 4),
     ],
     ids=[
-        "none", "other order", "level", "family", "name", "value", "names of values", "line lost", "line twice", "one",
-        "word", "infinite", "not a number", "several",
+        "none", "other order", "level", "family", "count", "name", "value", "names of values", "line lost", "line twice",
+        "other verdict", "one", "word", "infinite", "not a number", "several",
     ],
 )  # fmt: skip
 def test_violations_are_counted(paid: Any, change: Callable[[Document], object], violations: int) -> None:
-    """Claim: level, family, values by name and names each once count one; each line that is no line counts one."""
+    """Claim: every figure and every line that is not what the plan makes of its e-values counts one."""
     document = copy.deepcopy(paid.discoveries)
     change(document)
     assert list_violations(paid.plan, paid.e_values, document) == violations
