@@ -140,7 +140,7 @@ def evidence_of(
         expected=min(plan.expected, features),
         log_e=lambda statistic, r: statistic.log_e(r.x[:, :features], r.outcome),
         names=lambda at: [names[i] for i in at],
-        compared={"variable": "a b", "case": ["Stage II"]},
+        compared={"variable": "a b", "case": ["Stage II"], "family": "0" * 64},
     )
     e_values = e_values_document(study, lambda query: curator.ask(table, query), outside)
     discoveries = discoveries_document(e_values, plan.alpha)

@@ -162,8 +162,8 @@ def swap(document: Document) -> None:
         (lambda d: (d.update(alpha=0.1, hypotheses=7), line(d, discovered=None), line(d, 1, discovered=None)), 4),
     ],
     ids=[
-        "none", "other order", "level", "family", "count", "name", "value", "names of values", "line lost", "line twice",
-        "other verdict", "one", "word", "infinite", "not a number", "several",
+        "none", "other order", "level", "family", "count", "name", "value", "names of values", "line lost",
+        "line twice", "other verdict", "one", "word", "infinite", "not a number", "several",
     ],
 )  # fmt: skip
 def test_violations_are_counted(paid: Any, change: Callable[[Document], object], violations: int) -> None:
