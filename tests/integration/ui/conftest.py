@@ -74,7 +74,7 @@ class Page:
 
 @pytest.fixture(scope="session")
 def finished_home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Environment of a home in which one DP table was released and the copying control was refused.
+    """Environment of a home in which one DP table and one list were released, and the copying control was refused.
 
     A wide plan and wide gates, because noise is never the same twice and this is a test of what the pages show.
     """
@@ -90,15 +90,14 @@ def finished_home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     environment |= {"SYNTH_HOME": str(folder / "home"), "OPENBLAS_NUM_THREADS": "1"}
     (folder / "home").mkdir()
     CohortRegistry(path=str(SynthHome(folder / "home").cohorts)).add(folder / "virtual")
-    done = subprocess.run(
-        [SYNTH, "run", "virtual", "--generator", "G0A", "--generator", "S_COPY"],
-        check=False,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    for command in (
+        ["run", "virtual", "--generator", "G0A", "--generator", "S_COPY"],
+        ["discover", "virtual", "--contrast", "s1"],
+    ):
+        done = subprocess.run(
+            [SYNTH, *command], check=False, env=environment, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
     return environment
 
 

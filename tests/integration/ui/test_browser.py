@@ -37,16 +37,17 @@ def test_a_governance_officer_follows_a_release_and_a_refusal(page: Any, finishe
         ).stdout
     )
     committed = [row for row in ledger if row["state"] == "committed"]
-    assert {row["code"] for row in committed} >= {"G0A_COUNTS", "G0A_MEANS"}
+    rests_on = [row for row in committed if row["code"].startswith("G0A_")]
+    assert {row["code"] for row in rests_on} >= {"G0A_COUNTS", "G0A_MEANS"}
     shown = page.open(
         "/assets/G0A/release?view=partitions&partition=virtual%7Cwide", "virtual-G0A-wide", "ELIGIBLE_", "ledger_head"
     )
-    for row in committed:
+    for row in rests_on:
         line = next(line for line in shown.splitlines() if line.startswith(f"{row['code']} "))
         assert "Gaussian, σ/Δ" in line
         assert row["entry_id"] in line
         assert row["hash"] in line
-    assert ledger[-1]["hash"] in shown
+    assert rests_on[-1]["hash"] in shown, "the head when it was released"
 
     shown = page.open(
         "/assets/S_COPY/closest_record_gate?view=checks&checkDetail=verdict",
@@ -58,6 +59,26 @@ def test_a_governance_officer_follows_a_release_and_a_refusal(page: Any, finishe
     assert "Latest execution" in shown
 
     page.open("/assets/S_COPY/decision?view=checks&checkDetail=known_verdict", "Passed", "Judged as it must be.")
+
+
+def test_a_list_of_discoveries_leads_to_its_ledger_entries(page: Any, finished_home: dict[str, str]) -> None:
+    """From the list in words to the release and the three answers it rests on."""
+    shown = page.open(
+        "/assets/discovery/discoveries?view=partitions&partition=virtual%7Cs1-mu1-alpha0.05", "private log e-value"
+    )
+    assert "discovered" in shown
+    shown = page.open(
+        "/assets/discovery/release?view=partitions&partition=virtual%7Cs1-mu1-alpha0.05", "ELIGIBLE_FORMAL", "E_VALUES"
+    )
+    told = subprocess.run(
+        [SYNTH, "discover", "virtual", "--contrast", "s1", "--json"],
+        env=finished_home,
+        capture_output=True,
+        check=True,
+        timeout=120,
+    )
+    for entry in json.loads(told.stdout)[0]["entries"]:
+        assert entry in shown
 
 
 def test_the_governance_view_changes_nothing(page: Any) -> None:
