@@ -38,7 +38,7 @@ INS = {
     code_version=CODE_VERSION,
     ins=INS,
     check_specs=[schema_check_spec(E_VALUES, cohort_discoveries)],
-    description="The features with the largest e-values, chosen and told with noise; again for free, never anew.",
+    description="The features with the largest e-values, chosen and told with noise; the same request again is free.",
 )
 def private_e_values(
     context: dg.AssetExecutionContext,

@@ -24,7 +24,7 @@ E_VALUES = dg.AssetKey([GWAS_STAGE, "private_e_values"])
     partitions_def=study_discoveries,
     code_version=CODE_VERSION,
     check_specs=[schema_check_spec(E_VALUES, study_discoveries)],
-    description="The variants with the largest e-values, chosen and told with noise; again for free, never anew.",
+    description="The variants with the largest e-values, chosen and told with noise; the same request again is free.",
 )
 def variant_e_values(
     context: dg.AssetExecutionContext, registry: CohortRegistry, ledger: LedgerResource, home: HomeResource

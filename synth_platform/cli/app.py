@@ -8,11 +8,13 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.text import Text
 from sqlalchemy.exc import DatabaseError
 from typer.core import TyperGroup
 
 from resources.cohorts import COHORT, STUDY, CohortRegistry
 from resources.home import SynthHome
+from synth_platform.contract.printable import printable
 
 VERDICT_FAILED, BAD_INPUT = 1, 2
 WIDE = 200
@@ -48,6 +50,11 @@ def console(*, stderr: bool = False) -> Console:
     """Terminal output; tables keep their width where there is no terminal to measure."""
     plain = Console(stderr=stderr)
     return plain if plain.is_terminal else Console(width=WIDE, stderr=stderr)
+
+
+def shown(words: str, style: str = "") -> Text:
+    """Words of a cohort or a file as they are: neither markup nor emoji, and nothing that moves the cursor."""
+    return Text(printable(words), style=style)
 
 
 def home() -> SynthHome:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from resources.cohorts import STUDY, CohortRegistry
-from synth_platform.cli.app import BAD_INPUT, Json, app, console, existing_folder, fail, home, print_json
+from synth_platform.cli.app import BAD_INPUT, Json, app, console, existing_folder, fail, home, print_json, shown
 from synth_platform.cli.calibration import calibration_line, calibration_standing, probe, write_calibration
 from synth_platform.cli.contrast_check import check_study, contrast_sizes, size_line
 from synth_platform.contract.cohort_sections import Plan
@@ -60,11 +59,11 @@ def list_cohorts(as_json: Json = False) -> None:
     table = Table("cohort", "title", "privacy domain", "plans", "generators", "contrasts", "folder")
     for item in listed:
         if "error" in item:
-            table.add_row(item["cohort"], "cannot be used", "", "", "", "", item["folder"])
+            table.add_row(item["cohort"], "cannot be used", "", "", "", "", shown(item["folder"]))
             typer.echo(f"synth: warning: cohort {item['cohort']!r} cannot be used: {item['error']}", err=True)
         else:
             lists = (" ".join(item[name]) for name in ("plans", "generators", "contrasts"))
-            table.add_row(item["cohort"], item["title"], item["domain"], *lists, item["folder"])
+            table.add_row(item["cohort"], shown(item["title"]), item["domain"], *lists, shown(item["folder"]))
     console().print(table if listed else "no cohort registered; add one with: synth cohort add FOLDER")
 
 
@@ -123,7 +122,7 @@ def check(path: Folder, as_json: Json = False) -> None:
     else:
         table = Table("code", "table", "column", "count", "rule")
         for finding in findings:
-            table.add_row(*(escape(str(value)) for value in finding.values()))
+            table.add_row(*(shown(str(value)) for value in finding.values()))
         if findings:
             console().print(table)
         verdict = "accepted" if accepted else "rejected"

@@ -9,11 +9,13 @@ import dagster as dg
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from resources.artefacts import CONTENT, read_artefact
 from resources.cohorts import Registered
 from resources.home import HomeResource, SynthHome
 from resources.private import fingerprint_key
+from synth_platform.cli.app import shown
 from synth_platform.contract.cohort_spec import CohortSpecError
 from synth_platform.contract.genotype_spec import GenotypeSpec
 from synth_platform.release.discovery import DISCOVERY_STAGE, GWAS_STAGE
@@ -62,22 +64,23 @@ def show_list(screen: Console, document: Mapping[str, Any]) -> None:
         f"{document['cohort']} · {document['contrast']}: {found} discoveries of "
         f"{document['hypotheses']} at FDR {document['alpha']:g}"
     )
-    table = Table("rank", "feature", "private log e-value", "discovered", title=title, title_justify="left")
+    columns = ("rank", "feature", "private log e-value", "discovered")
+    table = Table(*columns, title=shown(title, "table.title"), title_justify="left")
     lists = (("yes", document["discoveries"], SHOWN, 1), ("no", document["selected"], BESIDE, 1 + found))
     for said, lines, limit, first in lists:
         for rank, line in enumerate(lines[:limit], start=first):
-            table.add_row(str(rank), line["feature"], f"{line['log_e']:.2f}", said)
+            table.add_row(str(rank), shown(line["feature"]), f"{line['log_e']:.2f}", said)
     screen.print(table)
     if more := document["size"] - table.row_count:
         screen.print(f"and {more} more that were selected: --json has all", highlight=False)
     reasons = f" ({', '.join(document['reasons'])})" if document["reasons"] else ""
-    screen.print(
+    terms = (
         f"mu {document['mu']:g} (epsilon {document['epsilon']:.3g} at delta {document['delta']:g}), "
         f"{document['statistic']}, {document['method']} size {document['size']}, ledger entries "
-        f"{', '.join(document['entries'])}\n{document['decision']}{reasons}"
-        + (f": {document['package']}" if document["package"] else ""),
-        highlight=False,
+        f"{', '.join(document['entries'])}"
     )
+    package = f": {document['package']}" if document["package"] else ""
+    screen.print(Text("\n").join([shown(terms), shown(f"{document['decision']}{reasons}{package}")]))
 
 
 def lists_table(documents: Sequence[Mapping[str, Any]]) -> Table:
@@ -95,7 +98,8 @@ def lists_table(documents: Sequence[Mapping[str, Any]]) -> Table:
         first = ", ".join(line["feature"] for line in document["discoveries"][:3]) or "-"
         size = f"{document['size']} of {document['hypotheses']}"
         who, terms = (document["cohort"], document["contrast"]), (f"{document['mu']:g}", f"{document['alpha']:g}")
-        table.add_row(*who, *terms, size, str(len(document["discoveries"])), first, document["decision"])
+        cells = (*who, *terms, size, str(len(document["discoveries"])), first, document["decision"])
+        table.add_row(*map(shown, cells))
     return table
 
 

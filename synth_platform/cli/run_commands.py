@@ -12,6 +12,7 @@ import dagster as dg
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 from rich.tree import Tree
 
 from resources.artefacts import CONTENT, read_artefact
@@ -19,7 +20,7 @@ from resources.cohorts import CohortRegistry, Registered
 from resources.home import HomeResource, SynthHome
 from resources.ledger import home_ledger
 from resources.private import fingerprint_key
-from synth_platform.cli.app import BAD_INPUT, VERDICT_FAILED, Json, app, console, fail, home, print_json
+from synth_platform.cli.app import BAD_INPUT, VERDICT_FAILED, Json, app, console, fail, home, print_json, shown
 from synth_platform.cli.lineage import Node, trace
 from synth_platform.cli.table import decision_tables
 from synth_platform.contract.cohort_spec import (
@@ -124,14 +125,14 @@ def demo() -> None:
     for folder in sorted(BUNDLED.glob("*/cohort.yaml"), reverse=True):
         spec = runner.registry.spec(runner.registry.add(folder.parent).name)
         specs.append(spec)
-        screen.print(f"[bold]{spec.name}[/bold]: {spec.title}", highlight=False)
+        screen.print(Text.assemble(shown(spec.name, "bold"), shown(f": {spec.title}")))
         runner.add_cohort(spec)
         outcomes += runner.run(spec, list(spec.plans), spec.generators)
         outcomes += runner.discover(spec, [spec.plan_of(name) for name in spec.contrasts])
     for folder in sorted(BUNDLED.glob("*/study.yaml")):
         study = runner.registry.study(runner.registry.add(folder.parent).name)
         studies.append(study)
-        screen.print(f"[bold]{study.name}[/bold]: {study.title}", highlight=False)
+        screen.print(Text.assemble(shown(study.name, "bold"), shown(f": {study.title}")))
         runner.add_cohort(study)
         outcomes += runner.discover(study, [study.plan_of(name) for name in study.contrasts])
     report_failures(outcomes)

@@ -38,6 +38,7 @@ GROWTH = 1.2
 """Ratio of neighbouring sizes, where they are not neighbouring numbers."""
 
 _HIGHEST_LEVEL = 2.0**20
+_LARGEST_SENSITIVITY = 1e100
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,11 @@ class SizeChoice:
         """The grid 1, 2, … that grows by `GROWTH`; selection_mu(k), value_mu(k): of each of k selections and values.
 
         A level stays below 2^20 sensitivities, as far as any log e-value gets: each takes as many records.
+
+        Raises ValueError unless sensitivity is > 0 and at most 1e100: what follows squares it.
         """
+        if not 0 < sensitivity <= _LARGEST_SENSITIVITY:
+            raise ValueError(f"sensitivity is {sensitivity}, expected that of each log e-value, > 0 and at most 1e100")
         sizes = [1]
         while sizes[-1] < hypotheses:
             sizes.append(min(hypotheses, max(sizes[-1] + 1, round(GROWTH * sizes[-1]))))

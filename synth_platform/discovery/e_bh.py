@@ -34,7 +34,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_LARGEST_BOOSTED_SCALE = 100.0
+_SMALLEST_BOOSTED_SCALE, _LARGEST_BOOSTED_SCALE = 1e-5, 100.0
 _LEVELS = 256
 _TOLERANCE = 1e-4
 
@@ -45,14 +45,17 @@ def e_bh(log_e: ArrayLike, alpha: float, *, hypotheses: int | None = None) -> In
     log_e: [n] log e-values, −inf where an e-value is zero. hypotheses: how many there are in all, if those with e-value
     zero were left out of log_e; n otherwise. O(n), and a sort of those that reach 1/alpha.
 
-    Raises ValueError for alpha outside (0, 1), a NaN, or fewer hypotheses than e-values.
+    Raises ValueError for alpha outside (0, 1), what is no real number, a NaN, or hypotheses that are no whole number or
+    fewer than the e-values.
     """
-    log_e = np.asarray(log_e, dtype=np.float64)
+    log_e = _real(log_e)
     if log_e.ndim != 1:
         raise ValueError(f"log_e has {log_e.ndim} dimensions, expected 1: one log e-value per hypothesis")
     if not 0 < alpha < 1:
         raise ValueError(f"alpha is {alpha}, expected a level between 0 and 1, both excluded")
     m = log_e.size if hypotheses is None else hypotheses
+    if isinstance(m, bool) or not isinstance(m, (int, np.integer)):
+        raise ValueError(f"hypotheses is {m!r}, expected a whole number: how many there are in all")
     if m < log_e.size:
         raise ValueError(f"hypotheses is {m}, expected at least one for each of the {log_e.size} e-values")
     if np.isnan(log_e).any():
@@ -72,7 +75,7 @@ def boosted_e_bh(log_e: ArrayLike, alpha: float, *, scale: float, hypotheses: in
     log_e: [n] of the hypotheses that were selected before their noise was drawn; all others count zero. scale: s, the
     standard deviation of that noise in nats.
     """
-    log_e = np.asarray(log_e, dtype=np.float64)
+    log_e = _real(log_e)
     return e_bh(log_e + log_boost(max(log_e.size, 1), scale), alpha, hypotheses=hypotheses)
 
 
@@ -81,7 +84,8 @@ def log_boost(count: int, scale: float) -> float:
     """log b ≥ 0 for `count` canonical e-values whose noise has standard deviation `scale` in nats.
 
     At most the b of the formula and within 2e-4 of it up to 256 e-values; of more, the levels below the 256 highest
-    are taken for a continuum. 0 where scale is beyond 100, which no e-value survives.
+    are taken for a continuum. 0 where scale is beyond 100, which no e-value survives, or below 1e-5, where b is less
+    than 1 + 5e-5.
 
     Raises ValueError unless count ≥ 1 and scale is > 0.
     """
@@ -89,9 +93,16 @@ def log_boost(count: int, scale: float) -> float:
         raise ValueError(f"count is {count}, expected at least one e-value")
     if not scale > 0:
         raise ValueError(f"scale is {scale}, expected the standard deviation of the noise, > 0")
-    if scale > _LARGEST_BOOSTED_SCALE:
+    if not _SMALLEST_BOOSTED_SCALE <= scale <= _LARGEST_BOOSTED_SCALE:
         return 0.0
     return max(0.0, -math.log(_highest_mean(count, scale)))
+
+
+def _real(log_e: ArrayLike) -> FloatArray:
+    found = np.asarray(log_e)
+    if found.dtype.kind not in "fiu":
+        raise ValueError(f"log_e holds {found.dtype}, expected real numbers: one log e-value per hypothesis")
+    return found.astype(np.float64)
 
 
 def _highest_mean(count: int, scale: float) -> float:

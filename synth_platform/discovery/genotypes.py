@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ import polars as pl
 
 from synth_platform.contract.discovery_options import DiscoveryPlan
 from synth_platform.contract.genotype_spec import GenotypeSpec
+from synth_platform.contract.printable import printable
 from synth_platform.discovery.documents import Study
 from synth_platform.discovery.planned import dosage_statistic, released_of
 from synth_platform.discovery.statistics.protocol import FloatArray, LogEStatistic
@@ -20,6 +22,8 @@ from synth_platform.privacy.queries import ScoreError
 from synth_platform.sources.genotypes.open import open_genotypes
 from synth_platform.sources.genotypes.phenotype import Phenotypes, read_fam_phenotypes, read_phenotypes
 from synth_platform.sources.genotypes.study import GenotypeStudy, make_study, variant_lines
+
+_PLACE = re.compile(r" #\d+$")  # a name that ends like a place could be that of a name with its place
 
 
 def read_study(spec: GenotypeSpec, folder: Path, phenotype: str) -> GenotypeStudy:
@@ -90,7 +94,8 @@ def genotype_study(spec: GenotypeSpec, folder: Path, plan: DiscoveryPlan) -> Stu
 def variant_names(spec: GenotypeSpec, folder: Path, positions: Sequence[int]) -> list[str]:
     """chromosome:position:ref:alt of the variants at `positions`, with the id before it where there is one.
 
-    Where a list has a variant twice, its place in the list tells the two apart: a name stands for one hypothesis.
+    What cannot be printed is "?". Where two would be called the same, as a variant that a list has twice, the place in
+    the list tells them apart: a name stands for one hypothesis.
     """
     wanted = np.argsort(np.asarray(positions))
     names: dict[int, str] = {}
@@ -101,10 +106,14 @@ def variant_names(spec: GenotypeSpec, folder: Path, positions: Sequence[int]) ->
             names[position] = _name(block.variants.row(position - at, named=True))
         at = end
     shared = Counter(names.values())
-    return [names[at] if shared[names[at]] == 1 else f"{names[at]} #{at + 1}" for at in map(int, positions)]
+    return [
+        f"{names[at]} #{at + 1}" if shared[names[at]] > 1 or _PLACE.search(names[at]) else names[at]
+        for at in map(int, positions)
+    ]
 
 
 def _name(variant: dict[str, Any]) -> str:
+    variant = {column: printable(value) if isinstance(value, str) else value for column, value in variant.items()}
     place = f"{variant['chromosome']}:{variant['position']}:{variant['ref']}:{variant['alt']}"
     return place if variant["variant_id"] in ("", ".", place) else f"{variant['variant_id']} {place}"
 

@@ -30,6 +30,8 @@ VARIANT_SCHEMA: dict[str, type[pl.DataType]] = {
 }
 BLOCK_SIZE = 4096
 BLOCK_BYTES = 1 << 21  # 2 MiB of file, or one variant where that is longer
+LARGEST_ID = 1000  # characters; names of discoveries are shown and stored with it
+OVERLONG_ID = f"the id of the variant is longer than {LARGEST_ID} characters; shorten it, or write . for none"
 
 
 class GenotypeError(SourceError):
@@ -81,6 +83,12 @@ def require_samples(samples: Sequence[str], path: Path) -> tuple[str, ...]:
     if repeated:
         raise GenotypeError(f"{path}: sample names stand for more than one sample; make the names distinct")
     return tuple(samples)
+
+
+def overlong_id(ids: pl.Series) -> int | None:
+    """Position of the first variant id of more than LARGEST_ID characters, if there is one."""
+    overlong = (ids.str.len_chars() > LARGEST_ID).arg_true()
+    return int(overlong[0]) if len(overlong) else None
 
 
 def require_size(size: int) -> None:

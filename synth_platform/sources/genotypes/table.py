@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from synth_platform.sources.genotypes.block import (
     BLOCK_BYTES,
     BLOCK_SIZE,
+    OVERLONG_ID,
     VARIANT_SCHEMA,
     Field,
     GenotypeBlock,
     GenotypeError,
+    overlong_id,
     require_samples,
     require_size,
 )
@@ -89,10 +91,23 @@ class ParquetReader:
         empty = variants.select(pl.any_horizontal(pl.all().is_null())).to_series().arg_true()
         if len(empty):
             raise GenotypeError(f"{self.path}, row {done + 1 + empty[0]}: a variant column is empty; fill it")
+        self._require_words(variants, done)
         dosages = batch.select(self.samples)
         if self.field == "GT":
             return GenotypeBlock(variants, np.asfortranarray(self._counts(dosages, done).T))
         return GenotypeBlock(variants, np.asfortranarray(self._numbers(dosages, done).T))
+
+    def _require_words(self, variants: pl.DataFrame, done: int) -> None:
+        """No text file can hold a control character in a cell, and the digest of a list is taken of lines of cells."""
+        controls = variants.select(pl.any_horizontal(pl.col(pl.String).str.contains(r"\p{Cc}"))).to_series().arg_true()
+        if len(controls):
+            raise GenotypeError(
+                f"{self.path}, row {done + 1 + controls[0]}: a variant column has a tab, a line end or another control "
+                "character; take it out"
+            )
+        overlong = overlong_id(variants["variant_id"])
+        if overlong is not None:
+            raise GenotypeError(f"{self.path}, row {done + 1 + overlong}: {OVERLONG_ID}")
 
     def _counts(self, dosages: pl.DataFrame, done: int) -> NDArray[np.int8]:
         values = dosages.fill_null(-1).to_numpy()

@@ -17,13 +17,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from synth_platform.sources.genotypes.block import BLOCK_BYTES, GenotypeError
+from synth_platform.sources.genotypes.block import BLOCK_BYTES, OVERLONG_ID, GenotypeError, overlong_id
 
 Bytes = NDArray[np.uint8]
 Positions = NDArray[np.int64]
 
 GZIP_MAGIC = b"\x1f\x8b"
 BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")  # SAM specification, 4.1.2
+LARGEST_LINE = 1 << 28  # bytes, unpacked: more is no line of genotypes but a file that lost its line ends
 TAB, LINE_END, RETURN, COLON = b"\t\n\r:"
 PADDING = b"\n" * 4  # a word of four bytes may be read at any position
 
@@ -93,11 +94,17 @@ def site_table(lines: Lines, starts: Positions, ends: Positions, names: Sequence
 
 
 def placed(lines: Lines, table: pl.DataFrame) -> pl.DataFrame:
-    """The table of the lines with its `position`s as Int64. Raises GenotypeError for what is no whole number."""
+    """The table of the lines with its `position`s as Int64.
+
+    Raises GenotypeError for what is no whole number and for a `variant_id` that is too long to be one.
+    """
     table = table.with_columns(pl.col("position").cast(pl.Int64, strict=False))
     unplaced = table["position"].is_null().arg_true()
     if len(unplaced):
         raise GenotypeError(f"{lines.place(unplaced[0])}: the position is no whole number; correct it")
+    overlong = overlong_id(table["variant_id"])
+    if overlong is not None:
+        raise GenotypeError(f"{lines.place(overlong)}: {OVERLONG_ID}")
     return table
 
 
@@ -155,9 +162,11 @@ def open_text(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path)) if packed else path.open("rb")
 
 
-def read_line(file: BinaryIO, path: Path) -> bytes:
-    """The next line without its end, b"" after the last; errors as of `line_blocks`."""
-    line = _read(file.readline, path, -1)
+def read_line(file: BinaryIO, path: Path, number: int) -> bytes:
+    """The next line, number `number`, without its end, b"" after the last; errors as of `line_blocks`."""
+    line = _read(file.readline, path, LARGEST_LINE + 1)
+    if len(line) > LARGEST_LINE:
+        raise _overlong(path, number)
     if line and not line.endswith(b"\n"):
         raise _cut(path)
     return line.rstrip(b"\r\n")
@@ -166,18 +175,23 @@ def read_line(file: BinaryIO, path: Path) -> bytes:
 def line_blocks(file: BinaryIO, path: Path, *, size: int, first: int) -> Iterator[Lines]:
     """What is left of `file` as blocks of at most `size` lines and BLOCK_BYTES bytes (or one line, if that is longer).
 
-    first: number of the line that comes next. Raises GenotypeError for a damaged gzip stream and for a last line
-    without a line end: it cannot be told from a line that was cut in the middle of a number.
+    first: number of the line that comes next. Raises GenotypeError for a damaged gzip stream, for a line of more than
+    LARGEST_LINE unpacked bytes and for a last line without a line end: it cannot be told from a line that was cut in
+    the middle of a number.
     """
     rest: list[bytes] = []
+    held = 0
     while data := _read(file.read, path, BLOCK_BYTES):
         cut = data.rfind(b"\n") + 1
+        if held + (data.index(b"\n") + 1 if cut else len(data)) > LARGEST_LINE:
+            raise _overlong(path, first)
         if cut:
             for lines in _split(b"".join([*rest, data[:cut]]), path, size, first):
                 yield lines
                 first += len(lines.starts)
-            rest = []
+            rest, held = [], 0
         rest.append(data[cut:])
+        held += len(rest[-1])
     if any(rest):
         raise _cut(path)
 
@@ -200,6 +214,13 @@ def _read(take: Callable[[int], bytes], path: Path, size: int) -> bytes:
         return take(size)
     except (OSError, EOFError, zlib.error):
         raise GenotypeError(f"{path}: it cannot be read to its end, damaged or cut; copy it again") from None
+
+
+def _overlong(path: Path, number: int) -> GenotypeError:
+    return GenotypeError(
+        f"{path}, line {number}: the line is longer than {LARGEST_LINE >> 20} MiB; the line ends are lost, export the "
+        "file again"
+    )
 
 
 def _cut(path: Path) -> GenotypeError:

@@ -62,7 +62,7 @@ class TrawReader:
         self.path = path
         self.field = field
         with closing(open_text(path)) as file:
-            header = read_line(file, path).split(b"\t")
+            header = read_line(file, path, 1).split(b"\t")
         if header[: len(FIXED)] != list(FIXED):
             raise GenotypeError(
                 f"{path}, line 1: not the header of a .traw, {', '.join(name.decode() for name in FIXED)} and samples; "
@@ -84,7 +84,7 @@ class TrawReader:
         require_size(size)
         found = False
         with closing(open_text(self.path)) as file:
-            read_line(file, self.path)
+            read_line(file, self.path, 1)
             for lines in line_blocks(file, self.path, size=size, first=2):
                 found = True
                 starts, ends = lines.cells(len(FIXED) + len(self.samples))

@@ -44,7 +44,7 @@ from synth_platform.sources.genotypes.text import (
 
 FIXED = (b"#CHROM", b"POS", b"ID", b"REF", b"ALT", b"QUAL", b"FILTER", b"INFO", b"FORMAT")
 FORMAT = FIXED.index(b"FORMAT")
-COLUMNS = ("chromosome", "position", "id", "ref", "alternatives")
+COLUMNS = ("chromosome", "position", "variant_id", "ref", "alternatives")
 NO_ALLELE = (".", "*", "<*>", "<NON_REF>")
 
 
@@ -95,13 +95,13 @@ class VcfReader:
 
 def _read_header(file: BinaryIO, path: Path) -> tuple[int, list[bytes]]:
     """Number of header lines, and the cells of the last one."""
-    line = read_line(file, path)
+    line = read_line(file, path, 1)
     if not line.startswith(b"##fileformat=VCFv4"):
         raise GenotypeError(f"{path}, line 1: not ##fileformat=VCFv4; write the file as VCF 4 text")
     count = 1
     while line.startswith(b"##"):
-        line = read_line(file, path)
         count += 1
+        line = read_line(file, path, count)
     if not line.startswith(b"#CHROM\t"):
         raise GenotypeError(
             f"{path}, line {count}: the line of column names, #CHROM and on, is missing; export it again"
@@ -137,8 +137,9 @@ def _variants(lines: Lines, starts: Positions, ends: Positions) -> tuple[Positio
         .filter(~pl.col("alt").is_in(NO_ALLELE))
     )
     place = pl.concat_str("chromosome", "position", "ref", "alt", separator=":")
-    several = pl.concat_str("id", "alt", separator=":")
-    name = pl.when(pl.col("id") == ".").then(place).when(pl.col("alleles") > 2).then(several).otherwise("id")
+    several = pl.concat_str("variant_id", "alt", separator=":")
+    lacking, shared = pl.col("variant_id") == ".", pl.col("alleles") > 2
+    name = pl.when(lacking).then(place).when(shared).then(several).otherwise("variant_id")
     variants = rows.select(variant_id=name, chromosome="chromosome", position="position", ref="ref", alt="alt")
     record, allele, alleles = (rows[name].cast(pl.Int64).to_numpy() for name in ("record", "allele", "alleles"))
     return record, allele, alleles, variants

@@ -116,6 +116,16 @@ def test_nothing_to_find_gives_a_small_size() -> None:
     assert np.argmax(utility) == 0 or utility.max() < 0
 
 
+@pytest.mark.parametrize("sensitivity", [1.001e100, 1e200, math.inf, 0.0, -1.0, math.nan])
+def test_a_sensitivity_that_cannot_be_squared_is_named(sensitivity: float) -> None:
+    with pytest.raises(ValueError, match=r"sensitivity is .* at most 1e100"):
+        choice(20, sensitivity=sensitivity)
+
+
+def test_the_largest_sensitivity_has_finite_levels() -> None:
+    assert np.isfinite(choice(10**6, mu=1e-6, sensitivity=1e100).levels).all()
+
+
 def test_levels_stay_within_what_a_selection_can_compare() -> None:
     """Claim: at a tiny budget, where the noise of many values is beyond all measure, levels end at 2^20 Δ."""
     sizes = choice(10**7, mu=1e-6, sensitivity=3.0)

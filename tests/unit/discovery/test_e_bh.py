@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,6 +75,15 @@ class TestEBH:
             e_bh(np.zeros((2, 2)), 0.05)
         with pytest.raises(ValueError, match="hypotheses is 1"):
             e_bh([1.0, 2.0], 0.05, hypotheses=1)
+        for many in (5.5, 5.0, True, "5"):
+            with pytest.raises(ValueError, match=r"hypotheses is .*, expected a whole number"):
+                e_bh([1.0], 0.05, hypotheses=many)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("log_e", [[1.0 + 0j], np.array([1j]), ["1.0"], [None], [True]])
+    def test_e_values_that_are_no_real_numbers_are_named(self, log_e: Any) -> None:
+        for refused in (lambda: e_bh(log_e, 0.05), lambda: boosted_e_bh(log_e, 0.05, scale=1.0, hypotheses=9)):
+            with pytest.raises(ValueError, match="log_e holds"):
+                refused()
 
     def test_a_genome_takes_no_time(self) -> None:
         """Claim: 6,200,000 stored e-values in under 2 CPU seconds (measured .02)."""
@@ -117,6 +127,13 @@ class TestBoost:
         assert max(means) <= 1
         fine = grid[int(np.argmax(means))] + np.linspace(-1, 1, 21) * (grid[1] - grid[0])
         assert 0.999 <= max(mean_on_levels(x, count, scale, log_b) for x in fine) <= 1
+
+    @pytest.mark.parametrize("count", [1, 7, 300])
+    @pytest.mark.parametrize("scale", [5e-324, 1e-200, 9e-6])
+    def test_hardly_any_noise_leaves_nothing_to_win(self, count: int, scale: float) -> None:
+        """Claim: 0, without a warning, is within 2e-4 of the b of one e-value, which no count exceeds."""
+        assert log_boost(count, scale) == 0.0
+        assert -math.log(calibration_constant(9e-6)) < 5e-5
 
     def test_many_levels_are_never_boosted_more_than_few(self) -> None:
         """Claim: a finer grid leaves less to win; the continuum for lower levels costs little at its border."""

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from synth_platform.sources.genotypes.block import GenotypeError
+from synth_platform.sources.genotypes.study import list_variants
 from synth_platform.sources.genotypes.table import ParquetReader
 
 SECRET = "MRN-556815"
@@ -66,12 +67,25 @@ def test_dosages(tmp_path: Path) -> None:
         (frame([]), "GT", "no variants"),
         (frame([[0, 1]] * 3).with_columns(ref=pl.Series(["A", "A", None])), "GT", "row 3: a variant column is empty"),
         (frame([[0, 1]]).with_columns(position=pl.lit("x")), "GT", "another type"),
+        (frame([[0, 1]] * 3).with_columns(ref=pl.Series(["A", "A", "A\tC"])), "GT", "row 3: .*take it out"),
+        (frame([[0, 1]]).with_columns(variant_id=pl.lit("rs\n")), "GT", "row 1: .*a tab, a line end"),
+        (frame([[0, 1]]).with_columns(chromosome=pl.lit("1\r")), "GT", "row 1: .*control character"),
+        (frame([[0, 1]]).with_columns(alt=pl.lit("C\x85")), "GT", "row 1: .*control character"),
+        (frame([[0, 1]] * 3).with_columns(variant_id=pl.Series(["x", "x" * 1000, "ä" * 1001])), "GT", "row 3: the id"),
     ],
 )
 def test_tables_that_are_not_dosages(tmp_path: Path, table: pl.DataFrame, field: Any, why: str) -> None:
     with pytest.raises(GenotypeError, match=why) as caught:
         read(write(tmp_path, table), field)
     assert SECRET not in str(caught.value)
+
+
+def test_two_lists_are_not_written_as_the_same_lines(tmp_path: Path) -> None:
+    """Claim: cells with tabs, which would make two lists of variants one, are refused where a list is named too."""
+    for ref, alt in (("A\tC", "G"), ("A", "C\tG")):
+        path = write(tmp_path, frame([[0, 1]]).with_columns(ref=pl.lit(ref), alt=pl.lit(alt)))
+        with pytest.raises(GenotypeError, match=r"study\.parquet, row 1"):
+            list_variants(ParquetReader(path))
 
 
 def test_damaged_files(tmp_path: Path) -> None:
