@@ -1,4 +1,4 @@
-"""A plan is bought whole or not at all: half of its answers would cost budget and give nothing."""
+"""A plan is bought whole or not at all, unless another run spends meanwhile: half of its answers give nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def require_affordable(
 
     run: asks all queries of the plan of the function it is given. What was paid for is answered from the store, the
     rest by placeholders and for free: costs are public constants, so a query that depends on an earlier answer has to
-    cost the same whatever that answer is.
+    cost the same whatever that answer is. Nothing is reserved: a run that spends from the domain meanwhile can leave a
+    plan with a part of its answers, which stay paid for and are there when it is run again under a larger cap.
     """
     unpaid: list[Query[T]] = []
 
