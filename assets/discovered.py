@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
-from synth_platform.audit.discoveries import audit_discoveries
 
 from assets.metadata import CODE_VERSION, ledger_table, significant, table
 from assets.partitions import cohort_of, plan_of
@@ -20,6 +19,7 @@ from resources.home import HomeResource
 from resources.ledger import LedgerResource
 from resources.private import fingerprint_key
 from resources.register import RegisterResource
+from synth_platform.audit.discoveries import audit_discoveries
 from synth_platform.audit.report import REPORT_FIELDS
 from synth_platform.discovery.documents import Study, discoveries_document, e_values_document
 from synth_platform.discovery.plot import discoveries_png
@@ -51,7 +51,12 @@ def measured(
     """The private e-values of a study, paid for or found paid, as the result of the asset `key`."""
     curator = ledger.curator(spec, run_id=context.run.run_id)
     require_affordable(study.peel, rows, curator, ledger.ledger(), spec.privacy.domain)
-    document = e_values_document(study, lambda query: rows.measure(query, curator), unledgered(rows.accesses))
+    document = e_values_document(
+        study,
+        lambda query: rows.measure(query, curator),
+        rows=rows.fingerprint,
+        outside=unledgered(rows.accesses),
+    )
     for note in curator.notes:
         context.log.info(note)
     return dg.MaterializeResult(

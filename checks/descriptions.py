@@ -50,6 +50,7 @@ E_VALUE_FIELDS = (
     "statistic",
     "chooser",
     "compared",
+    "rows",
     "hypotheses",
     "mu",
     "mu_parts",

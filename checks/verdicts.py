@@ -29,7 +29,6 @@ IN_WORDS: Mapping[str, str] = {
     "LEDGER_ABSENT": "private rows were read without a ledger entry",
     "BUDGET_EXCEEDED": "the privacy budget does not cover it",
     "DP_AUDIT_CONTRADICTION": "an audit measured more leakage than the ledger allows",
-    "NO_LEDGER_ENTRY": "no ledger entry pays for the list",
     "INFERENCE_FAIL": "attributes of training rows are guessed, or training rows singled out, more often than chance",
     "NO_PRIVATE_LIFT": "public rows alone would serve as well on every endpoint",
     "LOOSENED_MEMBERSHIP_LIMIT": "the cohort registers a looser membership limit than the platform's default",

@@ -15,7 +15,7 @@ from synth_platform.normalize.rows import EncodedRows, content_digest
 from synth_platform.privacy.fingerprint import FingerprintKey, FingerprintKeyError, load_or_create_key
 from synth_platform.privacy.private_table import PrivateTable
 from synth_platform.privacy.restricted import restricted_rows, seal
-from synth_platform.sources.genotypes.study import GenotypeStudy
+from synth_platform.sources.genotypes.study import GenotypeStudy, source_digest
 from synth_platform.sources.genotypes.study import content_digest as study_digest
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ def close(value: pl.DataFrame | EncodedRows, key: FingerprintKey) -> PrivateTabl
 
 def close_study(study: GenotypeStudy, home: HomeResource) -> PrivateTable[GenotypeStudy]:
     """A closed genotype study: a handle on its file, named by the file's content and its groups."""
-    return seal(study, key=fingerprint_key(home), digest=study_digest)
+    return seal(study, key=fingerprint_key(home), digest=study_digest, source=source_digest)
 
 
 def stored_rows(table: PrivateTable[T]) -> T:

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import dagster as dg
 import polars as pl
-from synth_platform.audit.discoveries import audit_discoveries
 
 from resources.artefacts import CONTENT, ArtefactError, read_artefact
 from resources.cohorts import CohortRegistry, Registered
@@ -17,6 +16,7 @@ from resources.evidence import gather_list_evidence
 from resources.home import HomeResource, SynthHome
 from resources.ledger import home_ledger
 from resources.private import fingerprint_key
+from synth_platform.audit.discoveries import audit_discoveries
 from synth_platform.audit.report import audit
 from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError
 from synth_platform.normalize.reference import PublicReference
@@ -189,7 +189,7 @@ class HomeHoldings:
             paid = [entry["entry_id"] for entry in json.loads((package / "ledger.json").read_bytes())["entries"]]
             chain = self.ledger(release).chain()
             charged = {row["input_fingerprint"] for row in chain if row["entry_id"] in paid}
-            members = fingerprint_key(self.home).name(content_digest(stage.rows.where_split("train")))
+            members = fingerprint_key(self.home).name(content_digest(stage.rows))
         if not (
             same_constants(reference, stage.reference)
             and content_digest(attacked) == content_digest(stage.attacked)

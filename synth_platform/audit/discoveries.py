@@ -63,6 +63,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:,+|/#@=-]{0,199}")
 _PURPOSE = re.compile(r"(UNLEDGERED_ACCESS:)?[a-z_.]+( [a-z_.]+){0,9}")
 # Where a purpose of an access outside the ledger may stand, in words of ours.
 _PHRASES = frozenset({"unledgered", "reasons"})
+USUAL = 20  # discoveries that adaptive e-values are made for, unless a plan says otherwise
 
 
 def audit_discoveries(evidence: object, *, expected: Mapping[str, str] = MappingProxyType({})) -> Report:
@@ -157,12 +158,17 @@ def _audit_structure(found: Findings, evidence: Document, expected: Mapping[str,
 
 
 def plan_key(plan: Document) -> str:
-    """The one name of a registered plan: contrast, mu and alpha at six decimals without trailing zeros, fixed size."""
+    """The one name of a registered plan: contrast, mu and alpha at six decimals without trailing zeros, and the size it
+    is fixed at, or the number it is made for where that is not the usual one."""
     for field in ("mu", "alpha"):
         number(plan, field)
     figures = [f"{name}{format(plan[name], '.6f').rstrip('0').rstrip('.')}" for name in ("mu", "alpha")]
-    fixed = [] if plan["size"] == "adaptive" else [f"top{whole(plan, 'size')}"]
-    return "-".join([text(plan, "contrast"), *figures, *fixed])
+    made_for = whole(plan, "expected")
+    if plan["size"] == "adaptive":
+        end = [] if made_for == USUAL else [f"for{made_for}"]
+    else:
+        end = [f"top{whole(plan, 'size')}"]
+    return "-".join([text(plan, "contrast"), *figures, *end])
 
 
 def _audit_decision(found: Findings, stage: str, evidence: Document, book: Book, *, sound: bool) -> None:
@@ -200,7 +206,7 @@ def _audit_decision(found: Findings, stage: str, evidence: Document, book: Book,
     reasons += ["SCHEMA_VIOLATION"] if violations else []
     status = text(decision, "ledger", "status")
     reasons += [] if status == "OK" else [REASONS[status]]
-    reasons += [] if sequence(decision, "ledger", "entries") else ["NO_LEDGER_ENTRY"]
+    reasons += [] if sequence(decision, "ledger", "entries") else ["LEDGER_ABSENT"]
     found.same(f"{name}/reasons", "decision", sorted(sequence(decision, "reasons")), sorted(reasons))
     found.same(f"{name}/grade", "decision", item(decision, "decision"), "BLOCKED" if reasons else ELIGIBLE)
     paid = bool(entries) and all(entry is not None and entry.committed is not None for entry in entries)
@@ -226,7 +232,8 @@ def _audit_package(found: Findings, stage: str, evidence: Document, book: Book) 
         own = hashlib.sha256(table.encode()).hexdigest()
         found.same(f"{name}/table", "package_hash", item(package, "files", "table.csv"), own)
     # A list has one policy, all of its decision; its unit is one person in a group of public size.
-    terms = {**mapping(evidence, "registered"), "publication": "aggregates", "unit": "patient"}
+    unit = {"discovery": "patient", "gwas": "sample"}.get(stage)
+    terms = {**mapping(evidence, "registered"), "publication": "aggregates", "unit": unit}
     audit_package(found, stage, package, decision, terms, book)
 
 

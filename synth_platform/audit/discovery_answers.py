@@ -34,6 +34,7 @@ FIELDS = (
     "statistic",
     "chooser",
     "compared",
+    "rows",
     "hypotheses",
     "mu",
     "mu_parts",
@@ -135,7 +136,7 @@ def request_sha256(row: Document, event: Document, size: int, e_values: Document
     request = {
         "domain": row.get("domain"),
         "cohort": row.get("cohort"),
-        "input": row.get("input_fingerprint"),
+        "input": item(e_values, "rows"),
         "code": row.get("code"),
         "event": event,
         "sensitivity": number(row, "sensitivity"),

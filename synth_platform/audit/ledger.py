@@ -68,7 +68,9 @@ def audit_ledger(found: Findings, document: Document, registered: Document) -> B
     found.same("G2/ledger/rows", "ledger_chain", len(rows), len(sequence(document, "rows")))
     # The anchor and the heads of published packages lie outside the chain: the evidence says whether they held.
     anchored = found.same("G2/ledger/verified", "ledger_chain", document.get("verified"), True)
-    sound = [_chain(found, rows), _states(found, rows), anchored]
+    answered = [row.get("request_fingerprint") for row in rows if row.get("state") == "committed"]
+    once = found.same("G2/ledger/requests", "ledger_state", len(set(answered)), len(answered))
+    sound = [_chain(found, rows), _states(found, rows), once, anchored]
     book = Book(_entries(rows), all(sound), mapping(document, "statistics"), rows)
     found.same("G2/ledger/head", "ledger_chain", text(document, "head"), rows[-1].get("hash") if rows else FIRST)
     for entry_id, entry in book.entries.items():

@@ -33,11 +33,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from synth_platform.privacy.mechanisms import granularity
 from synth_platform.privacy.noise import NoiseSource
+from synth_platform.privacy.queries import ROUNDING
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-ROUNDING = 2.0**-24
 LARGEST_SCALE = 2.0**20
 LARGEST_MU = 2.0**20
 

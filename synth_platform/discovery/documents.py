@@ -65,9 +65,13 @@ class Study(Generic[T]):
 
 
 def e_values_document(
-    study: Study[T], ask: Callable[[Query[T]], StatisticRelease], outside: Sequence[str] = ()
+    study: Study[T], ask: Callable[[Query[T]], StatisticRelease], *, rows: str = "", outside: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """What a study asks, and what it is told. outside: purposes of accesses to the rows that no entry pays for."""
+    """What a study asks, and what it is told.
+
+    rows: keyed name of the rows that are asked; it never leaves the restricted zone. outside: purposes of accesses to
+    them that no entry pays for.
+    """
     peeled, plan = study.peel(ask), study.plan
     adaptive = plan.size == "adaptive"
     return {
@@ -77,6 +81,7 @@ def e_values_document(
         "statistic": _described(study.made_for(peeled.size if adaptive else study.expected)),
         "chooser": _described(study.made_for(study.expected)) if adaptive else None,
         "compared": dict(study.compared),
+        "rows": rows,
         "hypotheses": study.hypotheses,
         "mu": plan.mu,
         "mu_parts": dict(peeled.mu_parts),

@@ -27,12 +27,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from synth_platform.discovery.adaptive import SizeChoice
-from synth_platform.discovery.canonical import ROUNDING, FloatArray, IntArray, PrivateLogE, checked_log_e
+from synth_platform.discovery.canonical import FloatArray, IntArray, PrivateLogE, checked_log_e
 from synth_platform.discovery.e_bh import boosted_e_bh
 from synth_platform.discovery.selection import gumbel_scale
 from synth_platform.privacy.events import tally
 from synth_platform.privacy.noise import NoiseSource
-from synth_platform.privacy.queries import BoundedScores, SelectionQuery, ValueQuery
+from synth_platform.privacy.queries import ROUNDING, BoundedScores, SelectionQuery, ValueQuery
 from synth_platform.privacy.rehearsal import Rehearsal
 from synth_platform.privacy.statistics import Query, StatisticRelease
 

@@ -25,7 +25,9 @@ from __future__ import annotations
 
 import math
 
-from scipy.special import erfinv, log_ndtr, ndtri_exp
+from scipy.special import log_ndtr
+
+from synth_platform.privacy.events import bounded_range_mu
 
 _SMALLEST_MU, _LARGEST_MU = 1e-12, 60.0
 
@@ -49,10 +51,7 @@ def selection_mu(sensitivity: float, scale: float) -> float:
     _check_sensitivity(sensitivity)
     if not 0 < scale < math.inf:
         raise ValueError(f"scale is {scale}, expected the scale of the Gumbel noise, finite and > 0")
-    odds = sensitivity / scale
-    if odds < 1:  # σ near 1/2: its distance from 1/2 is tanh(odds/2)/2
-        return 2 * math.sqrt(2) * float(erfinv(math.tanh(odds / 2)))
-    return -2 * float(ndtri_exp(-odds - math.log1p(math.exp(-odds))))
+    return bounded_range_mu(2 * sensitivity / scale)
 
 
 def _log_odds(x: float) -> float:

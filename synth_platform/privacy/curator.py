@@ -87,7 +87,7 @@ class Curator:
                 neighbouring=query.neighbouring,
                 noise_source=self._noise.source,
                 request_fingerprint=fingerprint,
-                input_fingerprint=table.fingerprint,
+                input_fingerprint=table.source,
                 run_id=self._run_id,
             )
         )

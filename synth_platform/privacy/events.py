@@ -21,7 +21,7 @@ from dp_accounting import (
     PoissonSampledDpEvent,
     SelfComposedDpEvent,
 )
-from scipy.special import expit, ndtri
+from scipy.special import erfinv, ndtri_exp
 
 
 class UnsupportedEventError(ValueError):
@@ -145,7 +145,9 @@ def bounded_range_mu(eta: float) -> float:
     """The least μ such that every η-bounded-range mechanism is μ-GDP, 2Φ⁻¹(σ(η/2)), rounded up by 1e-12 of itself."""
     if not (math.isfinite(eta) and eta > 0):
         raise ValueError(f"BoundedRangeDpEvent has eta {eta}, expected a positive finite number")
-    return -2 * float(ndtri(expit(-eta / 2))) * (1 + 1e-12)
+    if eta < 2:  # σ near 1/2: its distance from 1/2 is tanh(η/4)/2
+        return 2 * math.sqrt(2) * float(erfinv(math.tanh(eta / 4))) * (1 + 1e-12)
+    return -2 * float(ndtri_exp(-eta / 2 - math.log1p(math.exp(-eta / 2)))) * (1 + 1e-12)
 
 
 def _noise_multiplier(event: GaussianDpEvent) -> float:

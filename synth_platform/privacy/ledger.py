@@ -162,9 +162,8 @@ class Ledger:
         return tuple(entry for entry in found if domain in (None, entry.domain))
 
     def find(self, request_fingerprint: str) -> LedgerEntry | None:
-        """The latest committed entry of a request, None if it was never answered."""
-        same = self._of_request(request_fingerprint)
-        return next((entry for entry in reversed(same) if entry.state == "committed"), None)
+        """The first committed entry of a request, None if it was never answered; `verify` names a second one."""
+        return next((e for e in self._of_request(request_fingerprint) if e.state == "committed"), None)
 
     def pending(self, request_fingerprint: str) -> tuple[LedgerEntry, ...]:
         """Reservations of a request that were never committed: spent, and nothing to show for it."""

@@ -100,6 +100,7 @@ def _links(rows: Sequence[Row]) -> Iterable[Problem]:
 def _states(rows: Sequence[Row]) -> Iterable[Problem]:
     reserved: dict[str, Row] = {}
     committed: set[str] = set()
+    answered: dict[str, str] = {}
     for row in rows:
         entry = row["entry_id"]
         match row["state"]:
@@ -116,6 +117,9 @@ def _states(rows: Sequence[Row]) -> Iterable[Problem]:
                     yield Problem(row["id"], f"entry {entry} is committed twice")
                 elif changed := _changed(reserved[entry], row):
                     yield Problem(row["id"], f"entry {entry} differs from its reservation in {', '.join(changed)}")
+                first = answered.setdefault(row["request_fingerprint"], entry)
+                if first != entry:
+                    yield Problem(row["id"], f"entry {entry} answers a request that entry {first} has answered")
                 committed.add(entry)
             case _:
                 yield Problem(row["id"], "state is none of budget, reserved, committed")

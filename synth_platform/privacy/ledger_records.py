@@ -44,9 +44,9 @@ class RowsOfOtherDomain(LedgerError):  # noqa: N818
 
     def __init__(self, *, asked: str, domain: str, cohort: str) -> None:
         super().__init__(
-            f"{self.code}: the training rows are charged to privacy domain {domain!r} already (cohort {cohort!r}), "
+            f"{self.code}: the private rows are charged to privacy domain {domain!r} already (cohort {cohort!r}), "
             f"so they cannot be charged to {asked!r}: the same patients have one budget. Nothing was drawn. Write "
-            f"privacy.domain: {domain} into cohort.yaml."
+            f"privacy.domain: {domain} into cohort.yaml or study.yaml."
         )
         self.asked, self.domain = asked, domain
 
@@ -77,7 +77,7 @@ class ReserveRequest:
                          a selection, the sensitivity of each score and the scale of the Gumbel noise.
     noise_source:        "seeded" marks the entry for good: no release may rest on it.
     request_fingerprint: SHA-256 of everything that makes this request the same request again.
-    input_fingerprint:   keyed name of the private rows.
+    input_fingerprint:   keyed name of the people that the private rows were taken from (`PrivateTable.source`).
     """
 
     domain: str

@@ -47,6 +47,8 @@ class _Contents(Generic[T]):
     digest: Digest[T]
     journal: list[Access] = field(default_factory=list)
     fingerprint: str | None = None
+    origin: _Contents[Any] | None = None
+    source: Digest[T] | None = None
 
 
 @final
@@ -66,7 +68,8 @@ class PrivateTable(Generic[T]):
         with quiet_errors(row_map.name):
             rows = row_map(contents.rows)
         contents.journal.append(Access("transform", row_map.name))
-        return _close(_Contents(rows, contents.key, digest or cast(Digest[U], contents.digest), contents.journal))
+        digest = digest or cast(Digest[U], contents.digest)
+        return _close(_Contents(rows, contents.key, digest, contents.journal, origin=contents))
 
     def measure(self, query: Query[T], curator: Asks, draw: int = 0) -> StatisticRelease:
         """A noisy statistic, paid for in the ledger or returned from it; errors are those of `Curator.ask`."""
@@ -93,6 +96,18 @@ class PrivateTable(Generic[T]):
             with quiet_errors("digest"):
                 contents.fingerprint = contents.key.name(contents.digest(contents.rows))
         return contents.fingerprint
+
+    @property
+    def source(self) -> str:
+        """Keyed name of the people this table was taken from, whatever part of them or of their data is in it.
+
+        The ledger knows a table by it, so that a part, or another view of the same people, has no second budget.
+        """
+        contents: _Contents[Any] = _contents_of(self)
+        while contents.origin is not None:
+            contents = contents.origin
+        with quiet_errors("digest"):
+            return contents.key.name((contents.source or contents.digest)(contents.rows))
 
     def __repr__(self) -> str:
         return "PrivateTable(closed)"

@@ -2,8 +2,8 @@
 
 Scores are computed from the whole table, so no clip can enforce what one record does to them: `BoundedScores` states
 it, and whoever makes one proves it (`discovery/statistics`). Both mechanisms round scores down to a grid h first. Where
-|a − b| ≤ Δ, the rounded scores differ by at most ⌈Δ/h⌉ steps; two more steps cover the floating error of a score and of
-its division by the noise scale, each below half a step for scores of fewer than 2^21 sensitivities.
+|a − b| ≤ Δ + 2·ROUNDING, which is granted to computed scores, the rounded ones differ by at most ⌈(Δ + 2·ROUNDING)/h⌉
+steps; one more covers their division by the noise scale, below half a step for scores of fewer than 2^21 sensitivities.
 
 `SelectionQuery` tells the positions of the `size` largest of score/b + Gumbel noise, in order. One draw of noise put in
 order is the same as drawing the largest `size` times and setting it aside (Plackett and Luce), so it costs `size`
@@ -31,7 +31,9 @@ from synth_platform.privacy.statistics import FloatArray, Neighbouring
 
 T = TypeVar("T")
 _LARGEST_STEP = 2.0**52
-_SPARE_STEPS = 2
+_SPARE_STEPS = 1
+ROUNDING = 2.0**-24
+"""Nats, or whatever scores are measured in: how far a computed score may be from the real number."""
 
 
 class ScoreError(ValueError):
@@ -82,7 +84,7 @@ def grid_steps(scores: FloatArray, step: float) -> NDArray[np.int64]:
 
 def grid_sensitivity(sensitivity: float, step: float) -> float:
     """How far one neighbouring step moves a score on the grid, with room for floating errors."""
-    return (math.ceil(sensitivity / step) + _SPARE_STEPS) * step
+    return (math.ceil((sensitivity + 2 * ROUNDING) / step) + _SPARE_STEPS) * step
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from synth_platform.privacy.curator import request_of
+from synth_platform.privacy.events import event_to_json
 from synth_platform.privacy.ledger import Ledger
+from synth_platform.privacy.ledger_records import LedgerEntry
 from synth_platform.privacy.statistic_store import StatisticStore
 from synth_platform.privacy.statistics import Query, StatisticRelease
 
@@ -43,6 +45,12 @@ class Replay:
             noise_source="cryptographic",
         )
         entry = self.ledger.find(request)
-        if entry is None:
+        if entry is None or not _is_of(entry, query):
             raise NotPaidError(query.code)
         return self.store.load(entry)
+
+
+def _is_of(entry: LedgerEntry, query: Query[T]) -> bool:
+    """Whether an entry says what the query costs: its request could be written beside another mechanism."""
+    told = (entry.code, event_to_json(entry.event), entry.sensitivity, entry.scale, entry.neighbouring)
+    return told == (query.code, event_to_json(query.event), query.sensitivity, query.scale, query.neighbouring)

@@ -13,9 +13,12 @@ from synth_platform.privacy.private_table import Access, Digest, PrivateTable, _
 T = TypeVar("T")
 
 
-def seal(rows: T, *, key: FingerprintKey, digest: Digest[T]) -> PrivateTable[T]:
-    """Close `rows`. digest: hash of everything in them that a statistic may depend on, e.g. SHA-256 of the columns."""
-    return _close(_Contents(rows, key, digest))
+def seal(rows: T, *, key: FingerprintKey, digest: Digest[T], source: Digest[T] | None = None) -> PrivateTable[T]:
+    """Close `rows`. digest: hash of everything in them that a statistic may depend on, e.g. SHA-256 of the columns.
+
+    source: hash of the people alone, where `rows` say besides what is asked of them; default: digest.
+    """
+    return _close(_Contents(rows, key, digest, source=source))
 
 
 def restricted_rows(table: PrivateTable[T]) -> T:

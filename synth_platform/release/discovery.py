@@ -63,7 +63,7 @@ def decide_discoveries(
     reasons += ["SEEDED_NOISE"] if e_values["seeded"] else []
     reasons += ["SCHEMA_VIOLATION"] if violations else []
     reasons += [] if formal.status == "OK" else [_REASONS[formal.status]]
-    reasons += [] if formal.entries else ["NO_LEDGER_ENTRY"]
+    reasons += [] if formal.entries else ["LEDGER_ABSENT"]
     return {
         "cohort": spec.name,
         "generator": stage,

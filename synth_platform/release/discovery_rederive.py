@@ -49,7 +49,7 @@ def require_list_rederived(
     study, source = asked_of_files(spec, folder, plan)
     replay = Replay(ledger, store, spec.privacy.domain, spec.name, key.name(source))
     try:
-        e_values = e_values_document(study, replay.ask)
+        e_values = e_values_document(study, replay.ask, rows=replay.input_fingerprint)
     except (NotPaidError, StoredReleaseError) as error:
         raise NotRederivedError(f"{stage}/private_e_values: {error}; run the plan again") from error
     discoveries = discoveries_document(e_values, plan.alpha)

@@ -22,7 +22,6 @@ from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError, Gen
 from synth_platform.contract.validate import select_registered, validate
 from synth_platform.evaluation.gates import GATES, INFERENCE_GATE
 from synth_platform.generators.build import make_generator
-from synth_platform.generators.paid import ForeignStatisticError
 from synth_platform.generators.protocol import GeneratorState
 from synth_platform.generators.registry import sample
 from synth_platform.generators.store import state_files
@@ -34,8 +33,8 @@ from synth_platform.privacy.figures import six_decimals
 from synth_platform.privacy.fingerprint import FingerprintKey
 from synth_platform.privacy.ledger import Ledger
 from synth_platform.privacy.private_errors import quiet_errors
+from synth_platform.privacy.replay import NotPaidError, Replay
 from synth_platform.privacy.statistic_store import StatisticStore, StoredReleaseError
-from synth_platform.privacy.statistics import StatisticRelease
 from synth_platform.release.verdicts import CROSS_FIT_UTILITY, HALF_SPLIT, MECHANISM, POWER
 from synth_platform.sources.read import read_cohort
 from synth_platform.sources.tables import SourceError
@@ -84,11 +83,15 @@ def require_rederived(
     for name, stored, derived in (("batch_corrected", real, stage.real), ("attacked", attacked, stage.attacked)):
         if content_digest(stored) != content_digest(derived):
             raise NotRederivedError(f"normalized/{name} does not follow from the rows of the cohort's files")
-    releases = _paid_releases(spec, state, ledger, store, key.name(content_digest(stage.rows.where_split("train"))))
+    generator = make_generator(code, reference, spec, spec.plan(plan_key))
+    rows = key.name(content_digest(stage.rows.where_split("train")))
     try:
-        fitted = make_generator(code, reference, spec, spec.plan(plan_key)).fit(releases)
-    except ForeignStatisticError as error:
-        raise NotRederivedError(f"the statistics are not those of {code} at plan {plan_key!r}: {error}") from error
+        releases = generator.measure(Replay(ledger, store, spec.privacy.domain, spec.name, rows).ask)
+        fitted = generator.fit(releases)
+    except (NotPaidError, StoredReleaseError) as error:
+        raise NotRederivedError(f"{code} at plan {plan_key!r}: {error}") from error
+    if tuple(release.entry_id for release in releases) != tuple(state.entries):
+        raise NotRederivedError(f"{code}/checkpoint names other ledger entries than those of plan {plan_key!r}")
     if state_files(fitted) != state_files(state):
         raise _differs(f"{code}/checkpoint")
     # From the stored state, which equals the fitted one: arrays laid out otherwise in memory differ in the last bits.
@@ -162,20 +165,3 @@ def stage_of_files(spec: CohortSpec, folder: Path) -> Stage:
     """The cohort in model space from its files, whatever the restricted zone holds in its place."""
     with quiet_errors("reading the cohort again", readable=(SourceError, CohortSpecError)):
         return make_stage(spec, validate(select_registered(read_cohort(spec, folder), spec), spec).accepted)
-
-
-def _paid_releases(
-    spec: CohortSpec, state: GeneratorState, ledger: Ledger, store: StatisticStore, rows: str
-) -> tuple[StatisticRelease, ...]:
-    """The stored statistics behind `state`, asked of the training rows whose keyed name is `rows`."""
-    held = {entry.entry_id: entry for entry in ledger.entries(spec.privacy.domain) if entry.cohort == spec.name}
-    foreign = [entry_id for entry_id in state.entries if entry_id not in held]
-    if foreign:
-        raise NotRederivedError(f"ledger entries {', '.join(foreign)} are not of cohort {spec.name!r}")
-    others = [entry_id for entry_id in state.entries if held[entry_id].input_fingerprint != rows]
-    if others:
-        raise NotRederivedError(f"ledger entries {', '.join(others)} were asked of other rows than the cohort's files")
-    try:
-        return tuple(store.load(held[entry_id]) for entry_id in state.entries)
-    except StoredReleaseError as error:
-        raise NotRederivedError(str(error)) from error

@@ -53,6 +53,17 @@ def make_study(
     return GenotypeStudy(path, field, groups.kept, groups.case)
 
 
+def source_digest(study: GenotypeStudy) -> bytes:
+    """SHA-256 of the genotyped people: their names and the bytes of genotype files, whoever is a case."""
+    reader, whole = open_genotypes(study.path, study.field), hashlib.sha256()
+    for path in reader.files:
+        if path.suffix != ".fam":  # a phenotype stands in it
+            whole.update(_file_digest(path))
+    for sample in reader.samples:
+        whole.update(hashlib.sha256(sample.encode()).digest())
+    return whole.digest()
+
+
 def content_digest(study: GenotypeStudy) -> bytes:
     """SHA-256 over all that a statistic of the study depends on: the files' bytes, the field, kept and case."""
     whole = hashlib.sha256()
@@ -75,7 +86,7 @@ def list_variants(reader: GenotypeReader) -> tuple[int, str]:
 
 def variant_lines(variants: pl.DataFrame) -> bytes:
     """Variants as the lines that the digest of `list_variants` is taken of."""
-    return variants.write_csv(include_header=False, separator="\t", quote_style="never").encode()
+    return variants.write_csv(include_header=False, separator="\t", quote_style="necessary").encode()
 
 
 def _file_digest(path: Path) -> bytes:

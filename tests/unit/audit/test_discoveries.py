@@ -142,7 +142,9 @@ def evidence_of(
         names=lambda at: [names[i] for i in at],
         compared={"variable": "a b", "case": ["Stage II"], "family": "0" * 64},
     )
-    e_values = e_values_document(study, lambda query: curator.ask(table, query), outside)
+    e_values = e_values_document(
+        study, lambda query: curator.ask(table, query), rows=table.fingerprint, outside=outside
+    )
     discoveries = discoveries_document(e_values, plan.alpha)
     decision = decide_discoveries(
         spec=spec, stage=stage, plan=plan, e_values=e_values, discoveries=discoveries, ledger=ledger, store=store
@@ -175,7 +177,7 @@ def failures(report: Report) -> list[str]:
 
 
 def test_an_eligible_list_passes(evidence: Document) -> None:
-    report = audit_discoveries(evidence, expected={**EXPECTED, "plan": "basal-mu12-alpha0.05"})
+    report = audit_discoveries(evidence, expected={**EXPECTED, "plan": "basal-mu12-alpha0.05-for5"})
     assert failures(report) == []
     assert report.ok
     assert evidence["documents"]["decision"]["decision"] == "ELIGIBLE_FORMAL"

@@ -32,7 +32,9 @@ from synth_platform.privacy.ledger_records import ReserveRequest
 DELTA = 1e-5
 
 
-def request(*, domain: str = "brca", multiplier: float = 5.0, tag: str = "a", **changes: object) -> ReserveRequest:
+def request(
+    *, domain: str = "brca", multiplier: float = 5.0, tag: str | None = None, **changes: object
+) -> ReserveRequest:
     fields: dict[str, object] = {
         "domain": domain,
         "cohort": "tcga",
@@ -41,7 +43,7 @@ def request(*, domain: str = "brca", multiplier: float = 5.0, tag: str = "a", **
         "sensitivity": 2.0,
         "scale": 2.0 * multiplier,
         "noise_source": "cryptographic",
-        "request_fingerprint": tag * 64,
+        "request_fingerprint": token_hex(32) if tag is None else tag * 64,
         "input_fingerprint": sha256_hex(domain.encode()),
         "run_id": "run-1",
     }
@@ -82,7 +84,7 @@ class LedgerContract:
         engine.dispose()
 
     def test_an_entry_is_reserved_then_committed(self, ledger: Ledger) -> None:
-        entry = ledger.reserve(request())
+        entry = ledger.reserve(request(tag="a"))
         assert (entry.state, entry.artefact_fingerprint) == ("reserved", None)
         assert ledger.find("a" * 64) is None
         assert ledger.pending("a" * 64) == (entry,)
@@ -96,13 +98,17 @@ class LedgerContract:
         assert ledger.entries() == ledger.entries("brca") == ledger.entries(ids=[entry.entry_id]) == (done,)
         assert done.event == GaussianDpEvent(5.0)
 
-    def test_find_gives_the_latest_answer(self, ledger: Ledger) -> None:
-        first, second = (ledger.reserve(request(multiplier=20.0)) for _ in range(2))
-        for entry in (second, first):
-            ledger.commit(entry.entry_id, token_hex(32))
-        found = ledger.find("a" * 64)
-        assert found is not None
-        assert found.entry_id == second.entry_id
+    def test_a_request_has_one_answer(self, ledger: Ledger) -> None:
+        """A reservation that a crash left behind is no answer; a second committed one is named, and nothing goes on."""
+        lost, first, second = (ledger.reserve(request(multiplier=20.0, tag="a")) for _ in range(3))
+        ledger.commit(first.entry_id, token_hex(32))
+        assert [entry.entry_id for entry in ledger.pending("a" * 64)] == [lost.entry_id, second.entry_id]
+        assert ledger.find("a" * 64) == ledger.entries(ids=[first.entry_id])[0]
+        ledger.commit(second.entry_id, token_hex(32))
+        (problem,) = ledger.verify().problems
+        assert f"{second.entry_id} answers a request that entry {first.entry_id} has answered" in problem.what
+        with pytest.raises(LedgerBroken):
+            ledger.find("a" * 64)
 
     def test_everything_survives_reopening(self, ledger: Ledger, url: str, anchor: Path) -> None:
         entry = ledger.commit(ledger.reserve(request()).entry_id, "b" * 64)

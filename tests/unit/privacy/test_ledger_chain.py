@@ -32,6 +32,7 @@ def entry(entry_id: str, state: str, **more: Any) -> dict[str, Any]:
         "code": "SUM",
         "sensitivity": 1.0,
         "scale": 5.0,
+        "request_fingerprint": entry_id,
         **more,
     }
 
