@@ -84,6 +84,8 @@ class Contrast(Strict):
             raise ValueError("case: needs at least one value of the variable")
         if set(self.case) & set(self.control):
             raise ValueError("case, control: a value stands on both sides")
+        if len({*self.case, *self.control}) != len(self.case) + len(self.control):
+            raise ValueError("case, control: a value appears twice")
         if len(self.sizes) != 2:
             raise ValueError("sizes: write [cases, controls], the public numbers of private rows on either side")
         return self

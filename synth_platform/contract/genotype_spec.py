@@ -62,6 +62,8 @@ class Phenotype(Strict):
             raise ValueError("case, control: a .fam says 2 for case and 1 for control; leave both out")
         if not self.from_fam and (not self.case or not self.control or set(self.case) & set(self.control)):
             raise ValueError("case, control: needs at least one value for each, and none for both")
+        if len({*self.case, *self.control}) != len(self.case) + len(self.control):
+            raise ValueError("case, control: a value appears twice")
         return self
 
     @property

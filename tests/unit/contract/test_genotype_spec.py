@@ -96,6 +96,8 @@ def test_a_valid_study_loads_with_its_defaults(load: Load, document: dict[str, A
         ("phenotypes.diabetes.case", [], r"  phenotypes\.diabetes: case, control: needs at least one value for each"),
         ("phenotypes.diabetes.control", None, r"  phenotypes\.diabetes: case, control: needs at least one value"),
         ("phenotypes.diabetes.control", [0, "E11"], r"  phenotypes\.diabetes: case, control: .*none for both"),
+        ("phenotypes.diabetes.case", [2, "2"], r"  phenotypes\.diabetes: case, control: a value appears twice"),
+        ("phenotypes.diabetes.control", [0, 1, 0], r"  phenotypes\.diabetes: case, control: a value appears twice"),
         ("phenotypes.diabetes.case", "E11", r"  phenotypes\.diabetes\.case: "),
         ("phenotypes.diabetes.covariates", ["age"], r"  phenotypes\.diabetes\.covariates: Extra inputs"),
         ("discovery.mu", 0, r"  discovery\.mu: "),
