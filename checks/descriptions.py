@@ -64,6 +64,7 @@ E_VALUE_FIELDS = (
     "seeded",
 )
 DISCOVERIES_FIELDS = ("contrast", "plan", "alpha", "hypotheses", "log_threshold_of_one", "discoveries", "list")
+STUDY_FIELDS = ("file", "field", "variants", "list_sha256", "phenotype", "people", "rows")
 COMPARISON_FIELDS = ("contrast", "plan", "without_noise", "came_back", "only_private", "before_noise")
 LIST_DECISION_FIELDS = (
     "cohort",
