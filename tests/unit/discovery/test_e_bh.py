@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
+from scipy.special import ndtr
 from scipy.stats import norm
 
 from synth_platform.discovery.e_bh import boosted_e_bh, e_bh, log_boost
@@ -153,6 +154,18 @@ class TestBoost:
             reached = norm.cdf((log_b + log_x - np.log(level) - scale**2 / 2) / scale)
             assert (rise * reached).sum() * math.exp(-log_x) <= 1
         assert log_b > 0.05
+
+    @pytest.mark.parametrize("count", [1, 2, 7, 255, 257, 600])
+    @pytest.mark.parametrize("scale", [1e-3, 0.05, 0.5, 2.0, 8.0])
+    def test_it_keeps_its_promise_for_every_size_of_e_value(self, count: int, scale: float) -> None:
+        """Claim: E[T(b·x·e^−ξ)] ≤ x for all x, with T written as a sum of its levels and every level kept."""
+        levels = count / np.arange(1, count + 1)
+        rise = levels - np.append(levels[1:], 0.0)
+        wide = 6 * scale + scale**2 + 3
+        log_x = np.linspace(-wide, math.log(count) + wide, 1501)
+        z = log_x + log_boost(count, scale) - scale**2 / 2
+        mean = ndtr((z[:, None] - np.log(levels)) / scale) @ rise
+        assert (mean <= np.exp(log_x) * (1 + 1e-12)).all()
 
     def test_it_is_used(self) -> None:
         """Claim: one selected of m is rejected from K·m/α on, which e-BH as it is does not reach."""

@@ -14,7 +14,7 @@ from synth_platform.discovery.e_bh import e_bh, log_boost
 from synth_platform.discovery.peeling import Size, peel, peel_with, size_choice, value_mu
 from synth_platform.privacy.accounting import compose
 from synth_platform.privacy.noise import CryptographicNoise, SeededNoise
-from synth_platform.privacy.queries import BoundedScores
+from synth_platform.privacy.queries import BoundedScores, grid_sensitivity
 from synth_platform.privacy.rehearsal import Rehearsal
 from synth_platform.privacy.statistics import Query, StatisticRelease
 from synth_platform.trials.transcripts import Silence
@@ -152,6 +152,15 @@ class TestFew:
         first, again = (peel(log_e_values(), 0.2, 1.0, "adaptive", 0.05, SeededNoise(3)) for _ in range(2))
         np.testing.assert_array_equal(first.positions, again.positions)
         np.testing.assert_array_equal(first.log_e, again.log_e)
+
+
+def test_a_grid_step_is_taken_off_each_value_and_two_are_spared_of_its_sensitivity() -> None:
+    """Claim: a discrete Gaussian is at most one step smaller than a continuous one, so s²/2 alone is too little; and a
+    floor of two floats that Δ separates, each computed with an error, can be two steps further apart."""
+    peeled = peel(np.zeros(9), 0.2, 1.0, 4, 0.05, SeededNoise(1))
+    step = peeled.releases[-1].granularity
+    assert peeled.shift - peeled.scale**2 / 2 >= 2.0**-24 + step * (1 - 1e-3)
+    assert grid_sensitivity(8.0, 1.0) == 10.0
 
 
 def test_a_genome_takes_a_second() -> None:
