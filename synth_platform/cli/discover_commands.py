@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Annotated
 
@@ -11,8 +10,8 @@ import typer
 from synth_platform.cli.app import VERDICT_FAILED, Json, app, console, home, print_json
 from synth_platform.cli.discoveries import read_list, show_list
 from synth_platform.cli.run_commands import report_failures
-from synth_platform.contract.cohort_spec import CohortSpecError
-from synth_platform.contract.discovery_options import DiscoveryPlan
+from synth_platform.contract.cohort_spec import RELEASABLE_DUA_TAG, CohortSpecError
+from synth_platform.contract.discovery_options import LARGEST_MU, DiscoveryPlan, impossible
 from synth_platform.release.discovery import ELIGIBLE
 
 
@@ -40,6 +39,16 @@ def discover(
         )
     for plan in plans:
         spec.discovery_plan(plan.key)
+        faults = impossible(plan, spec.hypotheses_of(plan.contrast), spec.privacy.budget)
+        if faults:
+            raise CohortSpecError("; ".join(f"--{term}: {fault}" for term, fault in faults.items()))
+    if spec.dua_tag != RELEASABLE_DUA_TAG:
+        console(stderr=True).print(
+            f"warning: dua_tag of {cohort!r} is {spec.dua_tag}, not {RELEASABLE_DUA_TAG}: its lists will be BLOCKED "
+            "(DUA_NOT_REVIEWED), and the privacy budget is spent all the same",
+            highlight=False,
+            markup=False,
+        )
     runner.add_cohort(spec)
     report_failures(runner.discover(spec, plans))
     found = [read_list(home(), spec, plan.key) for plan in plans]
@@ -54,8 +63,8 @@ def discover(
 
 def _terms(plan: DiscoveryPlan, mu: float | None, alpha: float | None, size: int | None) -> DiscoveryPlan:
     """A plan on other terms than the registered ones. Raises CohortSpecError for what cannot be a plan."""
-    if mu is not None and not (0 < mu < math.inf and round(mu, 6) == mu):
-        raise CohortSpecError(f"--mu {mu:g}: mu must be > 0 and finite, at six decimals, at least 0.000001")
+    if mu is not None and not (0 < mu <= LARGEST_MU and round(mu, 6) == mu):
+        raise CohortSpecError(f"--mu {mu:g}: mu must be > 0 and at most {LARGEST_MU:g}, at six decimals")
     if alpha is not None and not (0 < alpha < 1 and round(alpha, 6) == alpha):
         raise CohortSpecError(f"--alpha {alpha:g}: the false discovery rate lies between 0 and 1, at six decimals")
     if size is not None and size < 1:

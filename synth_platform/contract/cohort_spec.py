@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -33,6 +34,7 @@ from synth_platform.contract.discovery_options import (
     Contrast,
     Discovery,
     DiscoveryPlan,
+    impossible,
     plan_of_key,
     plan_on,
     require_contrasts,
@@ -117,6 +119,21 @@ class CohortSpec(Strict):
             raise ValueError(f"latent is {g0.latent}, but the cohort has only {features} features; lower it")
         return g0
 
+    @field_validator("discovery")
+    @classmethod
+    def _lists_can_be_made(cls, discovery: Discovery | None, info: ValidationInfo) -> Discovery | None:
+        fields = info.data  # those above that are right themselves
+        if discovery is None or not {"privacy", "expression", "methylation"} <= fields.keys():
+            return discovery
+        wrong: dict[str, None] = {}
+        for name, contrast in discovery.contrasts.items():
+            hypotheses = _features([fields[matrix] for matrix in contrast.features])
+            faults = impossible(plan_on(discovery, name), hypotheses, fields["privacy"].budget)
+            wrong |= dict.fromkeys(f"{term}: {fault}" for term, fault in faults.items())
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        return discovery
+
     @model_validator(mode="after")
     def _names_agree(self) -> CohortSpec:
         variables = {variable.name: variable for variable in self.clinical}
@@ -195,9 +212,14 @@ class CohortSpec(Strict):
     def discovery_plan(self, key: str) -> DiscoveryPlan:
         """The discovery plan under `key`. Raises CohortSpecError where no plan of these contrasts is called so."""
         try:
-            return plan_of_key(self._discovery(), self.contrasts, key)
+            self._discovery()
+            return plan_of_key(self.contrasts, key)
         except ValueError as error:
             raise CohortSpecError(f"cohort {self.name!r}: {error}") from error
+
+    def hypotheses_of(self, contrast: str) -> int | None:
+        """How many features a contrast compares; None where a panel is a file that was not read."""
+        return _features([getattr(self, matrix) for matrix in self.contrast(contrast).features])
 
     def sizes_of(self, contrast: str) -> tuple[int, ...]:
         """Registered group sizes of a contrast."""
@@ -226,6 +248,12 @@ class CohortSpec(Strict):
         promise = Plan(epsilon=epsilon, delta=self.privacy.budget.delta)
         registered = (key for key, plan in self.plans.items() if plan == promise)
         return next(registered, f"eps{epsilon:.6f}".rstrip("0").rstrip("."))
+
+
+def _features(matrices: Sequence[Modality | None]) -> int | None:
+    """Features of matrices together; None where a panel is named by a file."""
+    panels = [matrix.panel for matrix in matrices if matrix is not None]
+    return None if any(isinstance(panel, str) for panel in panels) else sum(map(len, panels))
 
 
 def _named_epsilon(key: str) -> float | None:

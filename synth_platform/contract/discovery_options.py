@@ -12,30 +12,38 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import Field, PositiveInt, field_validator, model_validator
 
+from synth_platform.contract.cohort_sections import Budget
 from synth_platform.contract.options import Share, Strict
 
 Matrix = Literal["expression", "methylation"]
 Size = int | Literal["adaptive"]
 ContrastName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
-_KEY = re.compile(r"([a-z][a-z0-9_]*)-mu(\d+(?:\.\d+)?)-alpha(0\.\d+)(?:-top([1-9]\d*))?")
+LARGEST_MU = 60.0
+"""Of a list; a greater one promises nothing."""
+
+EXPECTED = 20
+"""How many discoveries adaptive e-values are made for, unless a cohort registers another number."""
+
+_KEY = re.compile(r"([a-z][a-z0-9_]*)-mu(\d+(?:\.\d+)?)-alpha(0\.\d+)(?:-top([1-9]\d*)|-for([1-9]\d*))?")
 
 
 class Terms(Strict):
     """What one contrast costs and how often it may be wrong, unless it is asked for otherwise.
 
-    mu:       composed over the choice of size, the selection and the values.
+    mu:       composed over the choice of size, the selection and the values; at most 60.
     alpha:    the false discovery rate.
     size:     how many hypotheses are selected; `adaptive` spends part of mu² on choosing it.
     expected: how many discoveries the e-values are made for where the size is adaptive; they find more or fewer too.
+              Those of a fixed size are made for that size, and this is not looked at.
     """
 
-    mu: PositiveFloat = 1.0
+    mu: Annotated[float, Field(gt=0, le=LARGEST_MU)] = 1.0
     alpha: Share = 0.05
     size: PositiveInt | Literal["adaptive"] = "adaptive"
-    expected: PositiveInt = 20
+    expected: PositiveInt = EXPECTED
 
     @field_validator("mu", "alpha")
     @classmethod
@@ -99,19 +107,29 @@ class Discovery(Terms):
 
 @dataclass(frozen=True)
 class DiscoveryPlan:
-    """One request for discoveries: a contrast with its terms."""
+    """One request for discoveries: a contrast with its terms. Where the size is fixed, `expected` is that size."""
 
     contrast: str
     mu: float
     alpha: float
     size: Size
-    expected: int
+    expected: int = EXPECTED
+
+    def __post_init__(self) -> None:
+        if self.size != "adaptive":
+            object.__setattr__(self, "expected", self.size)
 
     @property
     def key(self) -> str:
-        """The one name of this plan: `basal-mu1-alpha0.05`, with `-top40` where the size is fixed."""
-        fixed = "" if self.size == "adaptive" else f"-top{self.size}"
-        return f"{self.contrast}-mu{_figure(self.mu)}-alpha{_figure(self.alpha)}{fixed}"
+        """The one name of this plan, which says all of it.
+
+        `basal-mu1-alpha0.05`, with `-for40` where adaptive e-values are made for another number of discoveries than
+        `EXPECTED`, and with `-top40` where the size is fixed.
+        """
+        end = f"-top{self.size}" if self.size != "adaptive" else ""
+        if self.size == "adaptive" and self.expected != EXPECTED:
+            end = f"-for{self.expected}"
+        return f"{self.contrast}-mu{_figure(self.mu)}-alpha{_figure(self.alpha)}{end}"
 
 
 def plan_on(terms: Terms, contrast: str) -> DiscoveryPlan:
@@ -119,19 +137,44 @@ def plan_on(terms: Terms, contrast: str) -> DiscoveryPlan:
     return DiscoveryPlan(contrast, terms.mu, terms.alpha, terms.size, terms.expected)
 
 
-def plan_of_key(terms: Terms, contrasts: Collection[str], key: str) -> DiscoveryPlan:
+def plan_of_key(contrasts: Collection[str], key: str) -> DiscoveryPlan:
     """The plan that `key` names. Raises ValueError where it is not the one name of a plan of these contrasts."""
     match = _KEY.fullmatch(key)
     if match is None or match[1] not in contrasts:
         raise ValueError(
             f"no discovery plan is called {key!r}; contrasts are {', '.join(contrasts)}, and a plan is named "
-            "CONTRAST-mu<number>-alpha<number>, with -top<size> where the size is fixed"
+            f"CONTRAST-mu<number>-alpha<number>, with -top<size> where the size is fixed, or -for<number> where an "
+            f"adaptive one is made for another number of discoveries than {EXPECTED}"
         )
     size: Size = "adaptive" if match[4] is None else int(match[4])
-    plan = DiscoveryPlan(match[1], float(match[2]), float(match[3]), size, terms.expected)
-    if plan.key != key or not (plan.mu > 0 and plan.alpha > 0):
-        raise ValueError(f"discovery plan {key!r} is called {plan.key!r}: mu and alpha above 0, at most six decimals")
+    plan = DiscoveryPlan(match[1], float(match[2]), float(match[3]), size, int(match[5] or EXPECTED))
+    if plan.key != key or not (0 < plan.mu <= LARGEST_MU and plan.alpha > 0):
+        raise ValueError(
+            f"discovery plan {key!r} is called {plan.key!r}: mu and alpha above 0, at most six decimals, mu at most "
+            f"{LARGEST_MU:g}"
+        )
     return plan
+
+
+def impossible(plan: DiscoveryPlan, hypotheses: int | None, budget: Budget) -> dict[str, str]:
+    """Why no list can ever be made on these terms: by term (`mu`, `size`) what is wrong and what to do, else nothing.
+
+    A list of cost mu alone is epsilon = mu²/2 + mu√(2 ln(1/delta)) (8-1 §2.1, rho = mu²/2), which the cap of the domain
+    has to hold. hypotheses: how many its contrast has; None where that is not known yet.
+    """
+    wrong = {}
+    root = math.sqrt(2 * math.log(1 / budget.delta))
+    epsilon = plan.mu**2 / 2 + plan.mu * root
+    if epsilon > budget.epsilon * (1 + 1e-9):
+        affordable = 2 * budget.epsilon / (root + math.sqrt(root**2 + 2 * budget.epsilon))
+        wrong["mu"] = (
+            f"a list at mu = {plan.mu:g} costs epsilon = {epsilon:.4g} at delta = {budget.delta:g} (8-1 §2.1), above "
+            f"privacy.budget.epsilon = {budget.epsilon:g}: it could never be paid; mu may be at most "
+            f"{_figure(math.floor(affordable * 1e6) / 1e6)}"
+        )
+    if hypotheses is not None and plan.size != "adaptive" and plan.size > hypotheses:
+        wrong["size"] = f"{plan.size} of the {hypotheses} hypotheses of {plan.contrast!r} cannot be selected; use fewer"
+    return wrong
 
 
 def require_contrasts(

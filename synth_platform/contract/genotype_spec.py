@@ -8,11 +8,18 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import Field, PositiveInt, ValidationError, field_validator, model_validator
+from pydantic import Field, PositiveInt, ValidationError, ValidationInfo, field_validator, model_validator
 
 from synth_platform.contract.cohort_sections import Budget
 from synth_platform.contract.cohort_spec import CohortSpecError, faults
-from synth_platform.contract.discovery_options import ContrastName, DiscoveryPlan, Terms, plan_of_key, plan_on
+from synth_platform.contract.discovery_options import (
+    ContrastName,
+    DiscoveryPlan,
+    Terms,
+    impossible,
+    plan_of_key,
+    plan_on,
+)
 from synth_platform.contract.options import Share, Strict
 
 
@@ -82,7 +89,18 @@ class GenotypeSpec(Strict):
     privacy: StudyPrivacy
     genotypes: Genotypes
     phenotypes: Annotated[dict[ContrastName, Phenotype], Field(min_length=1)]
-    discovery: Terms = Terms()
+    discovery: Annotated[Terms, Field(validate_default=True)] = Terms()
+
+    @field_validator("discovery")
+    @classmethod
+    def _lists_can_be_made(cls, terms: Terms, info: ValidationInfo) -> Terms:
+        fields = info.data  # those above that are right themselves
+        if {"privacy", "genotypes", "phenotypes"} <= fields.keys():
+            plan = plan_on(terms, next(iter(fields["phenotypes"])))
+            wrong = impossible(plan, fields["genotypes"].variants, fields["privacy"].budget)
+            if wrong:
+                raise ValueError("; ".join(f"{term}: {fault}" for term, fault in wrong.items()))
+        return terms
 
     @model_validator(mode="after")
     def _delta_is_small(self) -> GenotypeSpec:
@@ -104,7 +122,7 @@ class GenotypeSpec(Strict):
     def discovery_plan(self, key: str) -> DiscoveryPlan:
         """The discovery plan under `key`. Raises CohortSpecError where no plan of these phenotypes is called so."""
         try:
-            return plan_of_key(self.discovery, self.phenotypes, key)
+            return plan_of_key(self.phenotypes, key)
         except ValueError as error:
             raise CohortSpecError(f"study {self.name!r}: {error}") from error
 
@@ -115,6 +133,10 @@ class GenotypeSpec(Strict):
                 f"study {self.name!r} has no phenotype {contrast!r}; it has {', '.join(self.phenotypes)}"
             )
         return plan_on(self.discovery, contrast)
+
+    def hypotheses_of(self, _contrast: str) -> int:
+        """How many variants a phenotype is compared over: all of them."""
+        return self.genotypes.variants
 
     def sizes_of(self, contrast: str) -> tuple[int, ...]:
         """Registered group sizes of a phenotype."""

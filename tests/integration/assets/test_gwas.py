@@ -35,7 +35,7 @@ from tests.integration.assets.conftest import QUIET, Platform, Said, Session, sa
 
 CASES, CONTROLS, NEITHER, VARIANTS = 60, 58, 3, 200
 PLANTED = (17, 101, 180)
-STUDY, PLAN = "arrays", "ill-mu3-alpha0.05"
+STUDY, PLAN = "arrays", "ill-mu3-alpha0.05-for3"
 PACKAGE = f"{STUDY}-gwas-{PLAN}"
 STAGE = ("private_e_values", "discoveries", "decision", "audit", "release")
 COMMANDS = ("cohort list", f"discover {STUDY} --json")
@@ -269,7 +269,7 @@ def test_the_same_again_is_free(listed: Document, harmed: Session) -> None:
 @pytest.mark.usefixtures("no_noise")
 def test_a_plan_past_the_cap_buys_nothing(harmed: Session) -> None:
     rows = Platform.at(harmed.root).rows()
-    done = said(f"discover {STUDY} --mu 9", harmed.root)
+    done = said(f"discover {STUDY} --mu 5", harmed.root)
     assert (done.exit_code, "BUDGET_EXCEEDED" in done.stderr) == (1, True), done.stderr
     assert Platform.at(harmed.root).rows() == rows
 
@@ -365,7 +365,9 @@ def test_what_does_not_fit_is_refused_before_it_costs(what: str, harmed: Session
     ("arguments", "message"),
     [
         (f"discover {STUDY} --contrast gout", "study 'arrays' has no phenotype 'gout'; it has ill"),
-        (f"discover {STUDY} --size 201", "has 200 hypotheses: 201 cannot be selected, use fewer"),
+        (f"discover {STUDY} --size 201", "--size: 201 of the 200 hypotheses of 'ill' cannot be selected; use fewer"),
+        (f"discover {STUDY} --mu 9", "--mu: a list at mu = 9 costs epsilon = 83.69 at delta = 1e-05"),
+        (f"discover {STUDY} --mu 1000", "at most 60"),
         (f"discover {STUDY} --size 0", "at least one hypothesis has to be selected"),
         (f"discover {STUDY} --mu 0", "mu must be > 0"),
         (f"discover {STUDY} --alpha 1", "the false discovery rate lies between 0 and 1"),

@@ -15,6 +15,7 @@ import dp_accounting
 import polars as pl
 import pytest
 
+from resources.cohorts import load_registered
 from synth_platform.contract.cohort_spec import CohortSpec, load_cohort_spec
 from synth_platform.contract.tables import CohortTables
 from synth_platform.contract.validate import select_registered, validate
@@ -124,12 +125,7 @@ def test_all_registered_plans_fit_the_budget_and_one_more_of_eight_does_not(name
     """G0 spends a plan as rho of zCDP (8-1 §2.2), G0A as the exact mu of a Gaussian, a contrast the mu of its terms;
     all compose in one domain."""
     spec = load_cohort_spec(COHORTS / name / "cohort.yaml")
-    budget = spec.privacy.budget
-    mus = [math.sqrt(2 * rho_from_epsilon(plan.epsilon, plan.delta)) for plan in spec.plans.values()]
-    mus += [gaussian_mu(plan.epsilon, plan.delta) for plan in spec.plans.values()]
-    mus += [spec.plan_of(contrast).mu for contrast in spec.contrasts]
-    events = [dp_accounting.GaussianDpEvent(1 / mu) for mu in mus]
-    assert {"G0", "G0A"} <= set(spec.generators)
+    budget, events = spec.privacy.budget, _events(spec)
     assert compose(events, budget.delta).epsilon_rdp <= budget.epsilon
     eight = dp_accounting.GaussianDpEvent(1 / gaussian_mu(8.0, budget.delta))
     assert compose([*events, eight], budget.delta).epsilon_rdp > budget.epsilon
@@ -153,3 +149,25 @@ def test_the_template_in_the_readme_loads_and_reads(tmp_path: Path) -> None:
     report = validate(read_cohort(spec, tmp_path), spec)
     assert report.rejections == ()
     assert report.accepted.manifest.height == 3
+
+
+@pytest.mark.parametrize("at", [0, 1], ids=["cohort", "study"])
+def test_every_template_in_the_readme_can_be_paid_from_its_own_budget(at: int, tmp_path: Path) -> None:
+    """Claim: a steward who copies one can run all of it, lists on their registered terms included; a study twice."""
+    examples = re.findall(r"```yaml\n(.*?)```", (COHORTS / "README.md").read_text(), re.DOTALL)
+    assert len(examples) == 2
+    (tmp_path / ("cohort.yaml", "study.yaml")[at]).write_text(examples[at])
+    spec = load_registered(tmp_path)
+    assert spec.contrasts
+    list_twice = [dp_accounting.GaussianDpEvent(1 / spec.discovery.mu)] * 2
+    events = _events(spec) if isinstance(spec, CohortSpec) else list_twice
+    assert compose(events, spec.privacy.budget.delta).epsilon_rdp <= spec.privacy.budget.epsilon
+
+
+def _events(spec: CohortSpec) -> list[dp_accounting.DpEvent]:
+    """What both generators spend on every registered plan, and every contrast on its terms."""
+    assert {"G0", "G0A"} <= set(spec.generators)
+    mus = [math.sqrt(2 * rho_from_epsilon(plan.epsilon, plan.delta)) for plan in spec.plans.values()]
+    mus += [gaussian_mu(plan.epsilon, plan.delta) for plan in spec.plans.values()]
+    mus += [spec.plan_of(contrast).mu for contrast in spec.contrasts]
+    return [dp_accounting.GaussianDpEvent(1 / mu) for mu in mus]

@@ -85,8 +85,8 @@ def change(document: dict[str, Any], where: str, value: Any) -> None:
     [
         (
             "plans.big",
-            {"epsilon": 1.001, "delta": 1e-5},
-            r"plans: .*big\.epsilon is 1\.001, above privacy\.budget\.epsilon = 1",
+            {"epsilon": 8.001, "delta": 1e-5},
+            r"plans: .*big\.epsilon is 8\.001, above privacy\.budget\.epsilon = 8",
         ),
         ("plans.loose", {"epsilon": 0.5, "delta": 0.01}, r"plans: .*loose\.delta must be below 1/n_ref = 0\.01"),
         ("plans.eps0.5", {"epsilon": 0.6, "delta": 1e-5}, None),
@@ -111,7 +111,7 @@ def test_what_would_fail_after_spending_is_refused_before(where, value, message,
 
 def test_the_limits_themselves_are_fine(tmp_path, document) -> None:
     """Claim (the others' control): a plan of the whole cap, as many directions as features, shares by thirds."""
-    document["plans"] = {"eps1": {"epsilon": 1.0, "delta": 0.00999}, "eps1.0": {"epsilon": 1, "delta": 1e-5}}
+    document["plans"] = {"eps8": {"epsilon": 8.0, "delta": 0.00999}, "eps8.0": {"epsilon": 8, "delta": 1e-5}}
     document["g0"] = {"latent": 12, "shares": [1 / 3, 1 / 3, 1 / 3]}
     assert load(tmp_path, document).g0.latent == 12
 
@@ -127,7 +127,7 @@ def test_a_default_counts_like_a_registered_value(tmp_path, document) -> None:
 
 
 def test_every_wrong_field_is_named_at_once(tmp_path, document) -> None:
-    document["plans"] = {"eps2": {"epsilon": 3.0, "delta": 0.5}}
+    document["plans"] = {"eps2": {"epsilon": 9.0, "delta": 0.5}}
     document["g0"] = {"shares": [0.1, 0.1, 0.1]}
     document["g0a"] = {"shares": [0.1, 0.1, 0.1, 0.1]}
     with pytest.raises(CohortSpecError, match=r"3 field\(s\) to correct") as caught:

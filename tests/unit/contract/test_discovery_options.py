@@ -2,45 +2,55 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
+import dp_accounting
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from synth_platform.contract.cohort_sections import Budget
 from synth_platform.contract.cohort_spec import CohortSpecError
 from synth_platform.contract.discovery_options import (
+    LARGEST_MU,
     Contrast,
     Discovery,
     DiscoveryPlan,
     Size,
     Terms,
+    impossible,
     plan_of_key,
     plan_on,
 )
+from synth_platform.discovery.peeling import LARGEST_MU as LARGEST_SELECTION_MU
+from synth_platform.privacy.accounting import epsilon_rdp
 
 BASAL: dict[str, Any] = {"variable": "subtype", "case": ["A"], "sizes": [2, 4], "features": ["expression"]}
 DEATH: dict[str, Any] = {
     "variable": "survival_days", "sizes": [6], "features": ["expression", "methylation"], "statistic": "log_rank",
 }  # fmt: skip
 
+BUDGET = Budget(epsilon=8.0, delta=1e-5)
 millionths = st.integers(min_value=1)
 sizes = st.one_of(st.just("adaptive"), st.integers(min_value=1))
 names = st.from_regex(r"[a-z][a-z0-9_]*", fullmatch=True)
 plans = st.builds(
     DiscoveryPlan,
     contrast=names,
-    mu=millionths.filter(lambda n: n <= 10**9).map(lambda n: n / 10**6),
+    mu=millionths.filter(lambda n: n <= 60 * 10**6).map(lambda n: n / 10**6),
     alpha=st.integers(min_value=1, max_value=10**6 - 1).map(lambda n: n / 10**6),
     size=sizes,
-    expected=st.just(20),
+    expected=st.integers(min_value=1),
 )
 
 
 @given(plans)
 def test_a_plan_is_the_plan_of_its_name(plan: DiscoveryPlan) -> None:
-    assert plan_of_key(Terms(), [plan.contrast, "another"], plan.key) == plan
+    """Claim: a name says all of a plan, whatever terms a cohort registers: reading it needs none."""
+    assert plan_of_key([plan.contrast, "another"], plan.key) == plan
 
 
 @given(plans, plans)
@@ -48,24 +58,29 @@ def test_different_plans_have_different_names(one: DiscoveryPlan, other: Discove
     assert (one.key == other.key) == (one == other)
 
 
-@given(st.text(alphabet="basl-mutop.0123456789", min_size=1).map(lambda end: f"basal-mu1{end}") | st.text())
+@given(st.text(alphabet="basl-mutopfr.0123456789", min_size=1).map(lambda end: f"basal-mu1{end}") | st.text())
 def test_whatever_is_read_as_a_plan_is_written_so(key: str) -> None:
     """Claim: a second spelling of a plan is an error, never the same plan under another name."""
     try:
-        plan = plan_of_key(Terms(), ["basal"], key)
+        plan = plan_of_key(["basal"], key)
     except ValueError:
         return
     assert plan.key == key
 
 
 @pytest.mark.parametrize(
-    ("size", "key"),
-    [("adaptive", "basal_or_her2-mu0.5-alpha0.05"), (40, "basal_or_her2-mu0.5-alpha0.05-top40")],
+    ("size", "expected", "key"),
+    [
+        ("adaptive", 20, "basal_or_her2-mu0.5-alpha0.05"),
+        ("adaptive", 40, "basal_or_her2-mu0.5-alpha0.05-for40"),
+        (40, 20, "basal_or_her2-mu0.5-alpha0.05-top40"),
+        (40, 7, "basal_or_her2-mu0.5-alpha0.05-top40"),
+    ],
 )
-def test_names_are_these(size: Size, key: str) -> None:
-    plan = DiscoveryPlan("basal_or_her2", 0.5, 0.05, size, 20)
+def test_names_are_these(size: Size, expected: int, key: str) -> None:
+    plan = DiscoveryPlan("basal_or_her2", 0.5, 0.05, size, expected)
     assert plan.key == key
-    assert plan_of_key(Terms(), ["basal_or_her2"], key) == plan
+    assert plan_of_key(["basal_or_her2"], key) == plan
 
 
 @pytest.mark.parametrize(
@@ -82,6 +97,12 @@ def test_names_are_these(size: Size, key: str) -> None:
         ("basal-mu1-alpha0.05-top0", "with -top<size> where the size is fixed"),
         ("basal-mu1-alpha0.05-top040", "with -top<size> where the size is fixed"),
         ("basal-mu1-alpha0.05-top", "with -top<size> where the size is fixed"),
+        ("basal-mu1-alpha0.05-for20", "is called 'basal-mu1-alpha0.05'"),
+        ("basal-mu1-alpha0.05-for0", "or -for<number> where"),
+        ("basal-mu1-alpha0.05-for040", "or -for<number> where"),
+        ("basal-mu1-alpha0.05-top5-for40", "or -for<number> where"),
+        ("basal-mu61-alpha0.05", "mu at most 60"),
+        ("basal-mu60.000001-alpha0.05", "mu at most 60"),
         ("basal-mu1-alpha1", "CONTRAST-mu<number>-alpha<number>"),
         ("basal-mu1-alpha.05", "CONTRAST-mu<number>-alpha<number>"),
         ("basal-mu1e0-alpha0.05", "CONTRAST-mu<number>-alpha<number>"),
@@ -94,13 +115,13 @@ def test_names_are_these(size: Size, key: str) -> None:
 )
 def test_other_spellings_are_refused(key: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        plan_of_key(Terms(), ["basal", "death"], key)
+        plan_of_key(["basal", "death"], key)
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("mu", 0), ("mu", -1.0), ("mu", float("inf")), ("mu", float("nan")), ("mu", 1 / 3), ("mu", 1e-7),
+        ("mu", 0), ("mu", -1.0), ("mu", float("inf")), ("mu", float("nan")), ("mu", 1 / 3), ("mu", 1e-7), ("mu", 60.5),
         ("alpha", 0), ("alpha", 1), ("alpha", 0.1234567), ("size", 0), ("size", "all"), ("expected", 0), ("level", 1),
     ],
 )  # fmt: skip
@@ -110,9 +131,61 @@ def test_terms_that_cannot_be_kept_or_named_are_refused(field: str, value: objec
 
 
 def test_registered_terms_are_those_of_the_plan() -> None:
-    terms = Terms(mu=0.25, alpha=0.1, size=7, expected=3)
-    assert plan_on(terms, "basal") == DiscoveryPlan("basal", 0.25, 0.1, 7, 3)
-    assert plan_of_key(terms, ["basal"], "basal-mu2-alpha0.01") == DiscoveryPlan("basal", 2.0, 0.01, "adaptive", 3)
+    """Claim: all of them are, but how many discoveries are expected where the size is fixed: that is the size."""
+    assert plan_on(Terms(mu=0.25, alpha=0.1, expected=3), "basal") == DiscoveryPlan("basal", 0.25, 0.1, "adaptive", 3)
+    fixed = plan_on(Terms(mu=0.25, alpha=0.1, size=7, expected=3), "basal")
+    assert (fixed, fixed.expected) == (DiscoveryPlan("basal", 0.25, 0.1, 7), 7)
+    assert replace(plan_on(Terms(), "basal"), size=5).expected == 5
+
+
+def test_the_largest_mu_is_that_of_a_peeling() -> None:
+    assert LARGEST_MU == LARGEST_SELECTION_MU
+
+
+@pytest.mark.parametrize("mu", [0.000001, 0.1, 1.0, 1.3, 1.4, 3.0, 60.0])
+@pytest.mark.parametrize("budget", [BUDGET, Budget(epsilon=0.05, delta=1e-12), Budget(epsilon=2100.0, delta=0.01)])
+def test_what_the_cap_could_never_hold_is_impossible(mu: float, budget: Budget) -> None:
+    """Claim: a plan is refused exactly where the ledger's figure of its mu alone is above the cap, and the message has
+    the largest mu that the cap holds, to a millionth."""
+    wrong = impossible(DiscoveryPlan("basal", mu, 0.05, "adaptive"), 9, budget)
+    cost = epsilon_rdp([dp_accounting.GaussianDpEvent(1 / mu)], budget.delta)
+    assert (wrong == {}) == (cost <= budget.epsilon)
+    if wrong:
+        largest = float(re.search(r"mu may be at most (\d+(?:\.\d+)?)$", wrong["mu"])[1])
+        assert epsilon_rdp([dp_accounting.GaussianDpEvent(1 / largest)], budget.delta) <= budget.epsilon
+        above = dp_accounting.GaussianDpEvent(1 / (largest + 1.1e-6))
+        assert epsilon_rdp([above], budget.delta) > budget.epsilon
+        assert f"{cost:.4g}" in wrong["mu"]
+
+
+@pytest.mark.parametrize(
+    ("size", "hypotheses", "terms"), [(9, 9, set()), (10, 9, {"size"}), (10, None, set()), ("adaptive", 1, set())]
+)
+def test_more_than_there_are_cannot_be_selected(size: Size, hypotheses: int | None, terms: set[str]) -> None:
+    assert set(impossible(DiscoveryPlan("basal", 1.0, 0.05, size), hypotheses, BUDGET)) == terms
+
+
+def test_terms_that_can_never_be_kept_are_refused_while_the_cohort_is_read(make_spec) -> None:
+    """Claim: by field, with the cap, the cost and what would do, and all of them at once."""
+    contrasts = {"contrasts": {"basal": BASAL, "death": DEATH}}
+    assert make_spec(discovery=contrasts | {"size": 3}).plan_of("death").size == 3
+    dear = r"discovery\n.*mu: a list at mu = 2 costs epsilon = 10\.58 at delta = 0\.0001.*epsilon = 8: .*at most 1\.57"
+    with pytest.raises(ValidationError, match=dear):
+        make_spec(discovery=contrasts | {"mu": 2.0})
+    with pytest.raises(
+        ValidationError, match=r"discovery\n.*size: 4 of the 3 hypotheses of 'basal' cannot be selected"
+    ):
+        make_spec(discovery=contrasts | {"size": 4})
+    with pytest.raises(
+        ValidationError, match=r"mu: a list at .*; size: 6 of the 3 .*; size: 6 of the 5 hypotheses of 'd"
+    ):
+        make_spec(discovery=contrasts | {"mu": 2.0, "size": 6})
+
+
+def test_a_panel_that_is_still_a_file_has_no_size(make_spec) -> None:
+    expression = {"unit": "tpm", "annotation": "GENCODE 36", "panel": "panel.txt"}
+    spec = make_spec(expression=expression, discovery={"contrasts": {"basal": BASAL}, "size": 100})
+    assert spec.hypotheses_of("basal") is None
 
 
 def test_values_of_a_binary_variable_may_be_written_as_numbers() -> None:
@@ -226,7 +299,17 @@ def test_the_registration_holds_what_a_list_depends_on_and_nothing_else(make_spe
         {"discovery": {"expected": 3}},
         {"discovery": {"mu": 0.5}},
         {"methylation": None},
-        {"privacy": {"domain": "other", "n_ref": 100, "budget": {"epsilon": 1.0, "delta": 1e-4}}},
+        {"privacy": {"domain": "other", "n_ref": 100, "budget": {"epsilon": 8.0, "delta": 1e-4}}},
     ]
     assert [registration(**changes) == first for changes in same] == [True] * len(same)
     assert [registration(**changes) == first for changes in other] == [False] * len(other)
+
+
+def test_what_a_list_was_made_of_outlives_the_defaults_of_its_cohort(make_spec) -> None:
+    """Claim: a stored list is named by its key, and its registration is the same whatever is registered since."""
+    changes: list[dict[str, Any]] = [{}, {"mu": 0.5}, {"alpha": 0.1}, {"size": 2}, {"expected": 3}]
+    specs = [make_spec(discovery={"contrasts": {"basal": BASAL}} | change) for change in changes]
+    for key in ("basal-mu1-alpha0.05", "basal-mu1-alpha0.05-for3", "basal-mu0.5-alpha0.1-top2"):
+        assert len({spec.registration_of(spec.discovery_plan(key)) for spec in specs}) == 1
+    keys = [plan.key for plan in (spec.plan_of("basal") for spec in specs)]
+    assert len({spec.registration_of(spec.plan_of("basal")) for spec in specs}) == len(set(keys)) == len(keys)

@@ -20,7 +20,7 @@ DOCUMENT: dict[str, Any] = {
     "kind": "genotypes",
     "title": "Eight samples on an array",
     "dua_tag": "RELEASE_REVIEWED",
-    "privacy": {"domain": "arrays", "budget": {"epsilon": 1.0, "delta": 1e-4}},
+    "privacy": {"domain": "arrays", "budget": {"epsilon": 8.0, "delta": 1e-4}},
     "genotypes": {"file": "array.vcf.gz", "variants": 5, "list_sha256": "0f" * 32},
     "phenotypes": {
         "diabetes": {
@@ -64,7 +64,7 @@ def test_a_valid_study_loads_with_its_defaults(load: Load, document: dict[str, A
     assert [spec.phenotypes[name].from_fam for name in spec.contrasts] == [False, True]
     assert spec.sizes_of("asthma") == (4, 4)
     assert spec.plan_of("diabetes") == DiscoveryPlan("diabetes", 1.0, 0.05, "adaptive", 20)
-    assert spec.discovery_plan("asthma-mu0.5-alpha0.1-top2") == DiscoveryPlan("asthma", 0.5, 0.1, 2, 20)
+    assert spec.discovery_plan("asthma-mu0.5-alpha0.1-top2") == DiscoveryPlan("asthma", 0.5, 0.1, 2)
 
 
 @pytest.mark.parametrize(
@@ -102,10 +102,14 @@ def test_a_valid_study_loads_with_its_defaults(load: Load, document: dict[str, A
         ("phenotypes.diabetes.covariates", ["age"], r"  phenotypes\.diabetes\.covariates: Extra inputs"),
         ("discovery.mu", 0, r"  discovery\.mu: "),
         ("discovery.mu", 1 / 3, r"  discovery\.mu: finite, and at most six decimals"),
-        ("discovery.mu", float("inf"), r"  discovery\.mu: finite, and at most six decimals"),
+        ("discovery.mu", float("inf"), r"  discovery\.mu: Input should be less than or equal to 60"),
         ("discovery.alpha", 1, r"  discovery\.alpha: "),
         ("discovery.size", "fixed", r"  discovery\.size"),
         ("discovery.expected", 0, r"  discovery\.expected: "),
+        ("discovery.mu", 61, r"  discovery\.mu: "),
+        ("discovery.mu", 2, r"  discovery: mu: a list at mu = 2 costs epsilon = 10\.58 .*budget\.epsilon = 8: "),
+        ("privacy.budget.epsilon", 1.0, r"  discovery: mu: a list at mu = 1 costs epsilon = 4\.792 .* at most 0\.2"),
+        ("discovery.size", 6, r"  discovery: size: 6 of the 5 hypotheses of 'diabetes' cannot be selected"),
         ("discovery.contrasts", {}, r"  discovery\.contrasts: Extra inputs"),
     ],
 )  # fmt: skip
@@ -187,3 +191,11 @@ def test_the_registration_holds_what_a_list_depends_on_and_nothing_else(load: Lo
 def test_the_bundled_study_loads() -> None:
     spec = load_genotype_spec(COHORTS / "virtual_gwas" / "study.yaml")
     assert (spec.name, spec.contrasts) == ("virtual_gwas", ("disease",))
+
+
+def test_what_a_list_was_made_of_outlives_the_defaults_of_its_study(load: Load, document: dict[str, Any]) -> None:
+    first = load(document)
+    change(document, "discovery", {"mu": 0.5, "alpha": 0.1, "size": 3, "expected": 3})
+    for key in ("diabetes-mu1-alpha0.05", "diabetes-mu1-alpha0.05-for3", "diabetes-mu1-alpha0.05-top2"):
+        specs = (first, load(document))
+        assert len({spec.registration_of(spec.discovery_plan(key)) for spec in specs}) == 1

@@ -78,7 +78,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
             "kind": "genotypes",
             "title": "Made",
             "dua_tag": "RELEASE_REVIEWED",
-            "privacy": {"domain": "made", "budget": {"epsilon": 9.0, "delta": 1e-4}},
+            "privacy": {"domain": "made", "budget": {"epsilon": 20.0, "delta": 1e-4}},
             "genotypes": {"file": "study.parquet", "variants": VARIANTS, "list_sha256": digest},
             "phenotypes": {"ill": phenotype | {"sizes": [CASES, CONTROLS]}},
             "discovery": {"mu": 3.0, "expected": 5},

@@ -23,7 +23,6 @@ from tests.integration.assets.conftest import Platform, Said, Session, said, tin
 DISCOVERY = {
     "mu": 3.0,
     "alpha": 0.05,
-    "expected": 4,
     "contrasts": {
         "subtype": {
             "variable": "subtype",

@@ -104,12 +104,12 @@ def test_a_plan_past_the_cap_is_refused_whole(lists: Any) -> None:
     shell says so with exit code 1, and nothing is stored of it."""
     rows, budget = lists.rows(), lists.ledger.budget_summary("tiny")
     assert budget["remaining"] > 0
-    done = synth(lists, "discover", "tiny", "--contrast", "subtype", "--mu", "9")
+    done = synth(lists, "discover", "tiny", "--contrast", "subtype", "--mu", "7")
     assert done.exit_code == 1
     assert "BUDGET_EXCEEDED: domain 'tiny'" in done.stderr
     assert "Nothing was drawn" in done.stderr
     assert lists.rows() == rows
-    assert lists.latest("discovery/private_e_values", plan="subtype-mu9-alpha0.05") is None
+    assert lists.latest("discovery/private_e_values", plan="subtype-mu7-alpha0.05") is None
 
 
 @pytest.mark.usefixtures("no_noise")

@@ -275,16 +275,20 @@ def test_lineage_reaches_the_ledger(discovered: Any) -> None:
         (["--alpha", "1"], "between 0 and 1"),
         (["--alpha", "0"], "between 0 and 1"),
         (["--size", "0"], "at least one hypothesis"),
+        (["--mu", "1000"], "mu must be > 0 and at most 60"),
+        (["--mu", "9"], "--mu: a list at mu = 9 costs epsilon = 83.69 at delta = 1e-05"),
+        (["--contrast", "subtype", "--size", "10"], "--size: 10 of the 9 hypotheses of 'subtype' cannot be selected"),
+        (["--size", "5"], "--size: 5 of the 4 hypotheses of 'smoking' cannot be selected; use fewer"),
     ],
 )
 def test_bad_input_is_exit_code_2(lists: Any, arguments: list[str], said: str) -> None:
-    """Claim: each is named in words, without a traceback; nothing is spent."""
-    rows = lists.rows()
+    """Claim: each is named in words, without a traceback; nothing is run or spent."""
+    rows, runs = lists.rows(), lists.instance.get_runs_count()
     done = synth(lists, "discover", "tiny", *arguments)
     assert done.exit_code == 2, done.output
     assert said in " ".join(done.stderr.split())
     assert "Traceback" not in done.output
-    assert lists.rows() == rows
+    assert (lists.rows(), lists.instance.get_runs_count()) == (rows, runs)
 
 
 def test_a_cohort_without_contrasts_says_so(lists: Any) -> None:
@@ -294,7 +298,8 @@ def test_a_cohort_without_contrasts_says_so(lists: Any) -> None:
 
 
 def test_a_blocked_list_is_exit_code_1_and_no_package(lists: Any) -> None:
-    """Claim: where nothing of a cohort may leave, a list is made, decided and audited, and stays."""
+    """Claim: where nothing of a cohort may leave, a list is made, decided and audited, and stays; that it will be so is
+    said before anything is run."""
     lists.edit(lambda document: document.update(dua_tag="RESTRICTED"))
     lists.withdraw()
     done = synth(lists, "discover", "tiny", "--contrast", "subtype", "--json")
@@ -302,6 +307,11 @@ def test_a_blocked_list_is_exit_code_1_and_no_package(lists: Any) -> None:
     assert (done.exit_code, listed["decision"]) == (1, "BLOCKED")
     assert (listed["reasons"], listed["package"], lists.packages()) == (["DUA_NOT_REVIEWED"], None, [])
     assert lists.read("discovery/audit", plan=SUBTYPE)["status"] == "PASS"
+    assert done.stderr.startswith("warning: dua_tag of 'tiny' is RESTRICTED, not RELEASE_REVIEWED: its lists will be")
+
+
+def test_a_reviewed_cohort_is_not_warned_of(discovering: Any) -> None:
+    assert "warning" not in discovering.said["discover tiny --json"].stderr
 
 
 def test_what_people_read(discovered: Any) -> None:
