@@ -106,6 +106,7 @@ def contrast_study(spec: CohortSpec, plan: DiscoveryPlan, reference: PublicRefer
             "variable": contrast.variable,
             "case": sorted(contrast.case),
             "control": sorted(contrast.control),
+            "features": list(contrast.features),
             "family": sha256_hex(canonical_json(list(features))),
         },
     )

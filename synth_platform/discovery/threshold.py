@@ -56,7 +56,7 @@ class SelectedAfterwardsError(ValueError):
     def __init__(self) -> None:
         super().__init__(
             "these e-values came out of a selection, and c* and its p-value hold only for a hypothesis and a level "
-            "fixed beforehand: use rejects_pointwise, or e-BH over all hypotheses"
+            "fixed beforehand: use rejects_pointwise, at alpha/m for the best of m, or e-BH over all hypotheses"
         )
 
 

@@ -26,9 +26,10 @@ whether it is a discovery |
 
 Cohort `{{ decision.cohort }}`, contrast `{{ decision.contrast }}`, \
 {{ "groups" if sizes | length > 1 else "one group" }} of {{ sizes | join(" and ") }} records.
-{% for name, value in e_values.compared.items() if value and name != "family" -%}
-{{ name }}: {{ value if value is string else value | join(", ") }}{{ ". " if loop.last else "; " }}{% endfor %}\
-The family of hypotheses has digest `{{ e_values.compared.family }}`.
+{% for name, value in e_values.compared.items() if value or (name == "control" and e_values.compared.case) -%}
+{% if name != "family" -%}
+{{ name }}: {{ value if value is string else (value | join(", ") or "every other value") }}; {% endif %}{% endfor %}\
+the family of hypotheses has digest `{{ e_values.compared.family }}`.
 Statistic `{{ e_values.statistic.name }}`; {{ e_values.size }} of {{ e_values.hypotheses }} hypotheses were selected \
 ({{ e_values.method }} size).
 
@@ -40,6 +41,10 @@ under any dependence between
 hypotheses, for the null that group and feature are independent: a confounder, or a batch that differs between the
 groups, is a reason for a discovery as well. A hypothesis that is not listed was not selected; that is no evidence
 against it.
+A discovery is two-sided: it does not tell whether \
+{{ "values are higher in cases or lower" if sizes | length > 1 else "higher or lower values live longer" }}.
+The rate is that of this one list. Over several lists, or if this is the best of several lists of the same contrast, \
+it is not kept.
 
 ## What it cost
 

@@ -193,6 +193,7 @@ def test_scores_are_the_statistic_of_the_registered_groups(name: str, world: Wor
     assert parameters == {**study.compared, "statistic": dict(statistic.parameters)}
     assert study.names([2, 0]) == [features[2], features[0]]
     assert study.compared["variable"] == CONTRASTS[name]["variable"]
+    assert study.compared["features"] == list(CONTRASTS[name]["features"])
     assert study.compared["case"] == sorted(map(str, CONTRASTS[name].get("case", [])))
     assert isinstance(statistic, LogRank) == (name == "survival")
 

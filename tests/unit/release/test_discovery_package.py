@@ -76,12 +76,16 @@ def test_the_readme_says_what_was_found_and_what_it_cost(paid: Any, tmp_path: Pa
         f"{found} discoveries among 8 hypotheses, at a false discovery rate of 0.05.",
         "the 4 selected hypotheses",
         "contrast `basal`, groups of 61 and 43 records.",
+        "variable: subtype; case: A; control: every other value; features: expression; the family of hypotheses has "
+        f"digest `{'f' * 64}`.",
         "4 of 8 hypotheses were selected (fixed size)",
         "(2-GDP)",
         "Spent by the entries in `ledger.json`: mu 2,",
         "| E_SELECTION | choice by Gumbel noise, 4 times |",
         "| E_VALUES | Gaussian noise |",
         "that is no evidence against it",
+        "A discovery is two-sided: it does not tell whether values are higher in cases or lower.",
+        "The rate is that of this one list.",
         paid.spec.registration_of(paid.plan),
     ):
         assert words in text, words
@@ -91,7 +95,9 @@ def test_the_readme_says_what_was_found_and_what_it_cost(paid: Any, tmp_path: Pa
 
 def test_a_survival_list_speaks_of_one_group(pay: Any, tmp_path: Path) -> None:
     paid = pay(contrast="survival")
-    assert "contrast `survival`, one group of 104 records." in readme(write(paid, tmp_path))
+    text = readme(write(paid, tmp_path))
+    assert "contrast `survival`, one group of 104 records." in text
+    assert "whether higher or lower values live longer." in text
 
 
 def test_a_study_of_genotypes_has_the_same_package(paid: Any, tmp_path: Path) -> None:
