@@ -84,8 +84,9 @@ def test_a_file_without_a_line_end_is_not_read_to_its_end(stored: Stored, monkey
     held = []
 
     def read_part(take: Callable[[int], bytes], path: Path, size: int) -> bytes:
-        held.append(size)
-        return original(take, path, size)
+        part = original(take, path, size)
+        held.append(len(part))
+        return part
 
     original = text._read
     monkeypatch.setattr(text, "_read", read_part)
