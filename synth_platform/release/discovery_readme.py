@@ -9,7 +9,7 @@ from synth_platform.release.readme import environment
 TEMPLATE = """\
 # {{ title }}: private discoveries
 
-{{ discoveries.discoveries }} discoveries among {{ discoveries.hypotheses }} hypotheses, at a false discovery rate of \
+{{ discoveries.discoveries }} {{ "discovery" if discoveries.discoveries == 1 else "discoveries" }} among {{ discoveries.hypotheses }} hypotheses, at a false discovery rate of \
 {{ decision.fdr.level | figure }}.
 Nothing here was computed from private records but through the noisy answers listed in `ledger.json`.
 
@@ -61,6 +61,7 @@ Other releases from the same privacy domain add to it.
 {% for entry in ledger -%}
 | {{ entry.code }} | {{ entry.event | mechanism }} | {{ entry.sensitivity | figure }} | {{ entry.scale | figure }} |
 {% endfor %}
+The sensitivity of E_VALUES is that of all values together; that of a choice is of each log e-value.
 All of the package, the picture and the decision included, follows from these answers and from public constants: unlike
 the gates of a synthetic table, nothing compared it with private records.
 

@@ -178,6 +178,8 @@ def test_a_list_without_discoveries_is_a_list(paid: Any, tmp_path: Path) -> None
     folder = write(paid, tmp_path, discoveries=nothing)
     assert readme(folder).startswith("# Toy cohort: private discoveries 0 discoveries among 8 hypotheses")
     assert list_frame(nothing)["discovered"].sum() == 0
+    one = write(paid, tmp_path / "one", discoveries=nothing | {"discoveries": 1})
+    assert "discoveries 1 discovery among 8 hypotheses" in readme(one)
 
 
 @pytest.mark.parametrize("harm", ["altered", "missing", "added"])
