@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from checks.audit import AUDIT_PASSES
 from resources.artefacts import CONTENT, read_artefact
 from resources.cohorts import CohortRegistry, Registered
 from resources.home import HomeResource, SynthHome
@@ -210,7 +211,7 @@ def report_failures(outcomes: Sequence[Outcome]) -> None:
 
 
 def _exit_code(failure: str) -> int:
-    return VERDICT_FAILED if BudgetExceeded.code in failure else BAD_INPUT
+    return VERDICT_FAILED if BudgetExceeded.code in failure or AUDIT_PASSES in failure else BAD_INPUT
 
 
 def _tree(node: Node, seen: set[str]) -> Tree:

@@ -141,12 +141,25 @@ def _message(error: SerializableErrorInfo | None) -> str:
     return own[0] if own else chain[:2][-1] if chain else "failed"
 
 
+def _refusals(result: dg.ExecuteInProcessResult) -> list[str]:
+    """Asset checks that failed and let nothing go on, with what they say."""
+    events = [event for event in result.all_events if event.event_type_value == "ASSET_CHECK_EVALUATION"]
+    checks = [event.asset_check_evaluation_data for event in events]
+    return [
+        f"{check.asset_key.to_user_string()}, {check.check_name}: {check.description}"
+        for check in checks
+        if not check.passed and check.blocking
+    ]
+
+
 def _failure(result: dg.ExecuteInProcessResult) -> str:
     for event in result.all_events:
         if event.is_step_failure:
             said, error = event.step_failure_data.user_failure_data, event.step_failure_data.error
             if said is not None and said.description:
                 return f"{event.step_key}: {said.description}"
+            if refusals := _refusals(result):
+                return "; ".join(refusals)
             return f"{event.step_key}: {_message(error)}"
         if event.event_type_value == "PIPELINE_FAILURE" and (error := event.job_failure_data.error) is not None:
             return _message(error)
