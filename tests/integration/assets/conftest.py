@@ -323,13 +323,25 @@ def finished(steward: Session) -> Platform:
     return Platform.at(steward.root)
 
 
+def copy_home(home: Path, root: Path) -> None:
+    """Copy a home that others read meanwhile: a database that is closed while it is copied takes its log file along."""
+    for _ in range(5):
+        try:
+            shutil.copytree(home, root)
+        except shutil.Error:
+            shutil.rmtree(root)
+        else:
+            return
+    raise AssertionError(f"{home} does not hold still")
+
+
 @pytest.fixture
 def copied(finished: Platform, tmp_path: Path) -> Callable[..., Platform]:
     """A copy of the finished run, with a seeded source of noise if asked for."""
 
     def copy(seeded: int | None = None) -> Platform:
         root = tmp_path / "home"
-        shutil.copytree(finished.home.root, root)
+        copy_home(finished.home.root, root)
         register = root / "cohorts.json"
         register.write_text(register.read_text("utf-8").replace(str(finished.home.root), str(root)), "utf-8")
         return Platform.at(root, seeded=seeded)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from tests.integration.assets.conftest import Platform, Said, Session, said, tiny_document
+from tests.integration.assets.conftest import Platform, Said, Session, copy_home, said, tiny_document
 
 DISCOVERY = {
     "mu": 3.0,
@@ -73,7 +72,7 @@ def copy_of(discovered: Platform, tmp_path: Path) -> Callable[..., Platform]:
 
     def copy(seeded: int | None = None) -> Platform:
         root = tmp_path / "home"
-        shutil.copytree(discovered.home.root, root)
+        copy_home(discovered.home.root, root)
         register = root / "cohorts.json"
         register.write_text(register.read_text("utf-8").replace(str(discovered.home.root), str(root)), "utf-8")
         return Platform.at(root, seeded=seeded)
