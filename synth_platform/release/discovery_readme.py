@@ -9,7 +9,8 @@ from synth_platform.release.readme import environment
 TEMPLATE = """\
 # {{ title }}: private discoveries
 
-{{ discoveries.discoveries }} {{ "discovery" if discoveries.discoveries == 1 else "discoveries" }} among {{ discoveries.hypotheses }} hypotheses, at a false discovery rate of \
+{{ discoveries.discoveries }} {{ "discovery" if discoveries.discoveries == 1 else "discoveries" }} \
+among {{ discoveries.hypotheses }} hypotheses, at a false discovery rate of \
 {{ decision.fdr.level | figure }}.
 Nothing here was computed from private records but through the noisy answers listed in `ledger.json`.
 
