@@ -21,7 +21,8 @@ import pytest
 import yaml
 from filelock import FileLock
 
-from resources.home import HomeResource
+from resources.artefacts import read_artefact
+from resources.home import HomeResource, SynthHome
 from resources.private import fingerprint_key
 from synth_platform.contract.genotype_spec import GenotypeSpec, load_genotype_spec
 from synth_platform.definitions import GWAS_JOB
@@ -30,7 +31,7 @@ from synth_platform.privacy.accounting import gaussian_epsilon
 from synth_platform.privacy.noise import CryptographicNoise
 from synth_platform.release.folder import verify_package
 from synth_platform.sources.genotypes.open import open_genotypes
-from synth_platform.sources.genotypes.study import content_digest, list_variants
+from synth_platform.sources.genotypes.study import content_digest, list_variants, source_digest
 from tests.integration.assets.conftest import QUIET, Platform, Said, Session, said
 
 CASES, CONTROLS, NEITHER, VARIANTS = 60, 58, 3, 200
@@ -423,12 +424,14 @@ def test_nothing_private_leaves_the_restricted_zone(listed: Document, studied: S
 
 
 def test_the_study_is_named_by_a_key(studied: Session, listed: Document) -> None:
-    """Claim: the ledger knows the study by a keyed name of the files and the groups."""
+    """Claim: the ledger knows the study by a keyed name of the genotyped people, and its head says both names."""
     rows = read_study(spec_of(studied), studied.folder, "ill")
-    name = fingerprint_key(HomeResource(root=str(studied.root))).name(content_digest(rows))
+    key = fingerprint_key(HomeResource(root=str(studied.root)))
     chain = Platform.at(studied.root).ledger.chain()
     charged = {row["input_fingerprint"] for row in chain if row["entry_id"] in listed["entries"]}
-    assert charged == {name}
+    assert charged == {key.name(source_digest(rows))}
+    head = read_artefact(SynthHome(studied.root).artefact(dg.AssetKey(["gwas", "study"]), STUDY, PLAN), key)
+    assert (head["people"], head["rows"]) == (key.name(source_digest(rows)), key.name(content_digest(rows)))
 
 
 # --- looked at again ------------------------------------------------------------------------------------------------
