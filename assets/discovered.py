@@ -1,24 +1,22 @@
-"""What follows from private e-values, whatever they are of: the list, the decision on it, its package."""
+"""What follows from private e-values, whatever they are of: the list, the decision on it, its audit."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
 
+from assets.list_releases import list_release_asset
 from assets.metadata import CODE_VERSION, ledger_table, significant, table
 from assets.partitions import cohort_of, plan_of
 from checks.audit import AUDIT_PASSES, audit_check
 from checks.descriptions import DISCOVERIES_FIELDS, E_VALUE_FIELDS, LIST_DECISION_FIELDS, describe_document
-from checks.schema import SCHEMA, schema_check, schema_check_spec
+from checks.schema import schema_check, schema_check_spec
 from checks.specs import check_spec
 from checks.verdicts import ELIGIBLE, decision_check
 from resources.cohorts import CohortRegistry
-from resources.evaluations import moved_on, stale_or_failed
 from resources.evidence import gather_list_evidence
 from resources.home import HomeResource
 from resources.ledger import LedgerResource
-from resources.private import fingerprint_key
-from resources.register import RegisterResource
 from synth_platform.audit.discoveries import audit_discoveries
 from synth_platform.audit.report import REPORT_FIELDS
 from synth_platform.discovery.documents import Study, discoveries_document, e_values_document
@@ -27,12 +25,6 @@ from synth_platform.privacy.affordable import require_affordable
 from synth_platform.privacy.private_table import PrivateTable, unledgered
 from synth_platform.release.discovery import Stage, decide_discoveries
 from synth_platform.release.discovery_evidence import DOCUMENTS
-from synth_platform.release.discovery_package import list_sha256, write_list
-from synth_platform.release.discovery_rederive import require_list_rederived, unaudited_lists
-from synth_platform.release.folder import verify_package
-from synth_platform.release.reaudit import package_checksum
-from synth_platform.release.rederive import NotRederivedError
-from synth_platform.release.register import NO_ATTACKS
 
 SHOWN = 20
 LIST_CLAIM = "Code that shares nothing with the discoveries recomputes the list, every cost and the decision."
@@ -211,105 +203,6 @@ def list_audit_asset(stage: Stage, partitions: dg.PartitionsDefinition[Any]) -> 
         )
 
     return list_audit
-
-
-def list_release_asset(stage: Stage, partitions: dg.PartitionsDefinition[Any]) -> dg.AssetsDefinition:
-    """`<stage>/release`: the package of an eligible list; a blocked one materialises nothing."""
-    key = dg.AssetKey([stage, "release"])
-    judged = {"decision": ELIGIBLE, "audit": AUDIT_PASSES}
-    required = [dg.AssetCheckKey(dg.AssetKey([stage, name]), SCHEMA) for name in (*DOCUMENTS, "audit")]
-    required += [dg.AssetCheckKey(dg.AssetKey([stage, name]), check) for name, check in judged.items()]
-
-    @dg.asset(
-        key=key,
-        group_name=stage,
-        partitions_def=partitions,
-        code_version=CODE_VERSION,
-        output_required=False,
-        ins={name: dg.AssetIn(key=[stage, name]) for name in (*DOCUMENTS, "audit")},
-        description="The release package of the list, written only if the decision, the audit, all checks and the "
-        f"ledger agree. A BLOCKED plan has none: {stage}/decision says why.",
-    )
-    def release(
-        context: dg.AssetExecutionContext,
-        registry: CohortRegistry,
-        ledger: LedgerResource,
-        home: HomeResource,
-        register: RegisterResource,
-        private_e_values: Mapping[str, Any],
-        discoveries: Mapping[str, Any],
-        decision: Mapping[str, Any],
-        audit: Mapping[str, Any],
-    ):
-        spec, plan = registry.registered(cohort_of(context)), plan_of(context)
-        name = f"{spec.name}-{stage}-{plan}"
-        if decision["decision"] == "BLOCKED":
-            context.log.warning(f"{name} is BLOCKED, nothing is released: {', '.join(decision['reasons'])}")
-            if (home.paths.released / name).exists():
-                context.log.error(f"{name} was released under an earlier decision; withdraw it")
-            return
-        stored = dict(zip(DOCUMENTS, (private_e_values, discoveries, decision), strict=True))
-        problems = stale_or_failed(context.instance, required, context.partition_key)
-        problems += moved_on(
-            context.instance, home, dict.fromkeys(c.asset_key for c in required), context.partition_key
-        )
-        problems += [f"{stage}/{n}: the audit is of another one" for n in unaudited_lists(stored, stage, audit)]
-        if problems:
-            raise dg.Failure(f"nothing is released: {'; '.join(problems)}; run the plan again", allow_retries=False)
-        try:
-            require_list_rederived(
-                spec=spec,
-                folder=registry.folder(spec.name),
-                stage=stage,
-                plan=spec.discovery_plan(plan),
-                documents=stored,
-                ledger=ledger.ledger(),
-                store=ledger.store(),
-                key=fingerprint_key(home),
-            )
-        except NotRederivedError as error:
-            raise dg.Failure(f"nothing is released: {error}", allow_retries=False) from error
-        entries, releases = ledger.rows(decision["ledger"]["entries"]), register.register()
-        releases.require_open(name, list_sha256(discoveries))
-        package = write_list(
-            home.paths.released,
-            name=name,
-            spec=spec,
-            e_values=private_e_values,
-            discoveries=discoveries,
-            decision=decision,
-            ledger_table=entries,
-        )
-        verify_package(package)
-        releases.record(
-            name=name,
-            cohort=spec.name,
-            generator=stage,
-            plan=plan,
-            checksum=package_checksum(package),
-            table=list_sha256(discoveries),
-            terms=NO_ATTACKS,
-        )
-        yield dg.MaterializeResult(
-            value={"package": package.name, "decision": decision["decision"]},
-            metadata={
-                "decision": decision["decision"],
-                "discoveries": discoveries["discoveries"],
-                "false discovery rate": decision["fdr"]["level"],
-                "mu": decision["mu"],
-                "epsilon_tight": significant(decision["ledger"]["epsilon_pld"]),
-                "epsilon_rdp": significant(decision["ledger"]["epsilon_rdp"]),
-                "delta": decision["delta"],
-                "ledger": ledger_table(entries),
-                "ledger_entries": decision["ledger"]["entries"],
-                "ledger_head": ledger.ledger().head_hash(),
-                "package_name": package.name,
-                "package": dg.MetadataValue.path(str(package)),
-                "published_zone": "released",
-            },
-        )
-
-    return release
 
 
 def stage_assets(stage: Stage, partitions: dg.PartitionsDefinition[Any]) -> list[dg.AssetsDefinition]:

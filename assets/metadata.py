@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -55,6 +56,26 @@ def ledger_table(rows: Sequence[Mapping[str, Any]]) -> dg.MetadataValue:
         }
         records.append(dg.TableRecord({name: shown[name] for name in LEDGER_COLUMNS}))
     return dg.MetadataValue.table(records, schema)
+
+
+def release_metadata(
+    decision: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], head: str, package: Path
+) -> dict[str, Any]:
+    """What every release says of itself: its decision, its costs and the whole ledger behind it, its package."""
+    return {
+        "decision": decision["decision"],
+        "notes": decision["notes"],
+        "epsilon_tight": significant(decision["ledger"]["epsilon_pld"]),
+        "epsilon_rdp": significant(decision["ledger"]["epsilon_rdp"]),
+        "delta": decision["delta"],
+        "mu": significant(decision["mu"]),
+        "ledger": ledger_table(entries),
+        "ledger_entries": decision["ledger"]["entries"],
+        "ledger_head": head,
+        "package_name": package.name,
+        "package": dg.MetadataValue.path(str(package)),
+        "published_zone": "released",
+    }
 
 
 def table(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> dg.MetadataValue:

@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 import polars as pl
 
-from assets.metadata import CODE_VERSION, ledger_table, significant
+from assets.metadata import CODE_VERSION, release_metadata
 from assets.partitions import cohort_of, cohort_plans, plan_of
 from checks.audit import AUDIT_PASSES
 from checks.mechanism import NOT_CONTRADICTED
@@ -164,20 +164,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         )
         yield dg.MaterializeResult(
             value={"package": package.name, "decision": decision["decision"]},
-            metadata={
-                "decision": decision["decision"],
-                "notes": decision["notes"],
-                "epsilon_tight": significant(decision["ledger"]["epsilon_pld"]),
-                "epsilon_rdp": significant(decision["ledger"]["epsilon_rdp"]),
-                "delta": decision["delta"],
-                "mu": significant(decision["mu"]),
-                "ledger": ledger_table(entries),
-                "ledger_entries": decision["ledger"]["entries"],
-                "ledger_head": book.head_hash(),
-                "package_name": package.name,
-                "package": dg.MetadataValue.path(str(package)),
-                "published_zone": "released",
-            },
+            metadata=release_metadata(decision, entries, book.head_hash(), package),
         )
 
     return release

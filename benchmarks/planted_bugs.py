@@ -15,7 +15,8 @@ import numpy as np
 
 from synth_platform.generators import cells
 from synth_platform.generators.g0a import anchor, statistics
-from synth_platform.privacy import curator, mechanisms
+from synth_platform.privacy import mechanisms
+from synth_platform.privacy import statistics as answers
 
 Plant = Callable[[], Any]
 COUNTS = 1.0  # sensitivity of the counts of both generators, and of nothing else they ask
@@ -36,7 +37,7 @@ def noise_halved() -> Any:
     def halved(contributions: Any, *, sensitivity: float, sigma: float, noise: Any) -> Any:
         return gaussian_sum(contributions, sensitivity=sensitivity, sigma=sigma / 2, noise=noise)
 
-    return _patched((curator, "gaussian_sum", halved))
+    return _patched((answers, "gaussian_sum", halved))
 
 
 def mechanism_clip_left_out() -> Any:
@@ -66,7 +67,7 @@ def count_released_raw() -> Any:
             values[0] = contributions[:, 0].sum()
         return values, step
 
-    return _patched((curator, "gaussian_sum", raw))
+    return _patched((answers, "gaussian_sum", raw))
 
 
 def row_in_two_cells() -> Any:
@@ -90,7 +91,7 @@ def noise_used_twice() -> Any:
         silent, step = gaussian_sum(contributions, sensitivity=sensitivity, sigma=sigma, noise=_Silent())
         return silent + sigma * drawn[: silent.size], step
 
-    return _patched((curator, "gaussian_sum", again))
+    return _patched((answers, "gaussian_sum", again))
 
 
 def noise_follows_rows() -> Any:
@@ -100,7 +101,7 @@ def noise_follows_rows() -> Any:
         scale = 1.0 if len(contributions) == 0 else len(contributions) ** -0.5
         return gaussian_sum(contributions, sensitivity=sensitivity, sigma=sigma * scale, noise=noise)
 
-    return _patched((curator, "gaussian_sum", following))
+    return _patched((answers, "gaussian_sum", following))
 
 
 def error_on_a_broken_row() -> Any:

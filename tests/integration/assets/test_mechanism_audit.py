@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from synth_platform.privacy import curator
+from synth_platform.privacy import statistics
 from synth_platform.privacy.mechanisms import gaussian_sum
 
 BEHIND = [
@@ -44,7 +44,7 @@ def test_the_build_is_audited_without_a_ledger_entry(
     def halved(contributions: Any, *, sensitivity: float, sigma: float, noise: Any) -> Any:
         return gaussian_sum(contributions, sensitivity=sensitivity, sigma=sigma / 2, noise=noise)
 
-    monkeypatch.setattr(curator, "gaussian_sum", halved)
+    monkeypatch.setattr(statistics, "gaussian_sum", halved)
     result = platform.run(ASSET, plan="eps2", check=False)
     audited = platform.read(ASSET, plan="eps2")
     assert audited["status"] == "CONTRADICTION"

@@ -309,7 +309,7 @@ def test_leaking_rows_are_recalled_by_the_attacks(platform: Any, monkeypatch: py
     train = np.flatnonzero(real.split == "train")
     x = real.x.copy()
     x[train] = published.x[: len(train)]
-    leaking = (reference, replace(real, x=x))
+    leaking = (platform.spec(), reference, replace(real, x=x))
     monkeypatch.setattr(HomeHoldings, "rows", lambda *_: leaking)
     look(platform)
     look(platform)

@@ -433,7 +433,7 @@ def test_statistics_of_other_rows_are_refused(platform: Any) -> None:
         store=ledger.store(),
     )
     derive(key=fingerprint_key(home))
-    with pytest.raises(NotRederivedError, match="asked of other rows than the cohort's files"):
+    with pytest.raises(NotRederivedError, match="no committed answer to this query of these rows"):
         derive(key=FingerprintKey(b"k" * KEY_BYTES))
 
 

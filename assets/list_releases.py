@@ -1,0 +1,115 @@
+"""Releases of lists of discoveries: written outside the restricted zone after everything was looked at once more."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+from assets.metadata import CODE_VERSION, release_metadata
+from assets.partitions import cohort_of, plan_of
+from checks.audit import AUDIT_PASSES
+from checks.schema import SCHEMA
+from checks.verdicts import ELIGIBLE
+from resources.cohorts import CohortRegistry
+from resources.evaluations import moved_on, stale_or_failed
+from resources.home import HomeResource
+from resources.ledger import LedgerResource
+from resources.private import fingerprint_key
+from resources.register import RegisterResource
+from synth_platform.release.discovery import Stage
+from synth_platform.release.discovery_evidence import DOCUMENTS
+from synth_platform.release.discovery_package import list_sha256, write_list
+from synth_platform.release.discovery_rederive import require_list_rederived, unaudited_lists
+from synth_platform.release.folder import verify_package
+from synth_platform.release.reaudit import package_checksum
+from synth_platform.release.rederive import NotRederivedError
+from synth_platform.release.register import NO_ATTACKS
+
+
+def list_release_asset(stage: Stage, partitions: dg.PartitionsDefinition[Any]) -> dg.AssetsDefinition:
+    """`<stage>/release`: the package of an eligible list; a blocked one materialises nothing."""
+    key = dg.AssetKey([stage, "release"])
+    judged = {"decision": ELIGIBLE, "audit": AUDIT_PASSES}
+    required = [dg.AssetCheckKey(dg.AssetKey([stage, name]), SCHEMA) for name in (*DOCUMENTS, "audit")]
+    required += [dg.AssetCheckKey(dg.AssetKey([stage, name]), check) for name, check in judged.items()]
+
+    @dg.asset(
+        key=key,
+        group_name=stage,
+        partitions_def=partitions,
+        code_version=CODE_VERSION,
+        output_required=False,
+        ins={name: dg.AssetIn(key=[stage, name]) for name in (*DOCUMENTS, "audit")},
+        description="The release package of the list, written only if the decision, the audit, all checks and the "
+        f"ledger agree. A BLOCKED plan has none: {stage}/decision says why.",
+    )
+    def release(
+        context: dg.AssetExecutionContext,
+        registry: CohortRegistry,
+        ledger: LedgerResource,
+        home: HomeResource,
+        register: RegisterResource,
+        private_e_values: Mapping[str, Any],
+        discoveries: Mapping[str, Any],
+        decision: Mapping[str, Any],
+        audit: Mapping[str, Any],
+    ):
+        spec, plan = registry.registered(cohort_of(context)), plan_of(context)
+        name = f"{spec.name}-{stage}-{plan}"
+        if decision["decision"] == "BLOCKED":
+            context.log.warning(f"{name} is BLOCKED, nothing is released: {', '.join(decision['reasons'])}")
+            if (home.paths.released / name).exists():
+                context.log.error(f"{name} was released under an earlier decision; withdraw it")
+            return
+        stored = dict(zip(DOCUMENTS, (private_e_values, discoveries, decision), strict=True))
+        problems = stale_or_failed(context.instance, required, context.partition_key)
+        problems += moved_on(
+            context.instance, home, dict.fromkeys(c.asset_key for c in required), context.partition_key
+        )
+        problems += [f"{stage}/{n}: the audit is of another one" for n in unaudited_lists(stored, stage, audit)]
+        if problems:
+            raise dg.Failure(f"nothing is released: {'; '.join(problems)}; run the plan again", allow_retries=False)
+        try:
+            require_list_rederived(
+                spec=spec,
+                folder=registry.folder(spec.name),
+                stage=stage,
+                plan=spec.discovery_plan(plan),
+                documents=stored,
+                ledger=ledger.ledger(),
+                store=ledger.store(),
+                key=fingerprint_key(home),
+            )
+        except NotRederivedError as error:
+            raise dg.Failure(f"nothing is released: {error}", allow_retries=False) from error
+        entries, releases = ledger.rows(decision["ledger"]["entries"]), register.register()
+        releases.require_open(name, list_sha256(discoveries))
+        package = write_list(
+            home.paths.released,
+            name=name,
+            spec=spec,
+            e_values=private_e_values,
+            discoveries=discoveries,
+            decision=decision,
+            ledger_table=entries,
+        )
+        verify_package(package)
+        releases.record(
+            name=name,
+            cohort=spec.name,
+            generator=stage,
+            plan=plan,
+            checksum=package_checksum(package),
+            table=list_sha256(discoveries),
+            terms=NO_ATTACKS,
+        )
+        yield dg.MaterializeResult(
+            value={"package": package.name, "decision": decision["decision"]},
+            metadata={
+                "discoveries": discoveries["discoveries"],
+                "false discovery rate": decision["fdr"]["level"],
+                **release_metadata(decision, entries, ledger.ledger().head_hash(), package),
+            },
+        )
+
+    return release
