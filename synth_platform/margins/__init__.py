@@ -1,0 +1,1 @@
+"""Safe synthetic data from coarsened margins: categorical tables whose preserved relations are named."""
