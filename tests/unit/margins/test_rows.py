@@ -68,7 +68,7 @@ def test_structural_zeros_cover_their_combination_in_every_table_that_holds_it()
         (lambda: Domain(DOMAIN.variables[:1] * 2), "age is named twice"),
         (lambda: DOMAIN.axes(("age", "income")), "unknown variable income; there are age, married, rooms"),
         (lambda: Rows(DOMAIN, CODES[:, :2]), "codes of 3 variables"),
-        (lambda: Rows(DOMAIN, CODES + [0, 1, 0]), "variable married: a code"),
+        (lambda: Rows(DOMAIN, np.add(CODES, (0, 1, 0))), "variable married: a code"),
         (lambda: StructuralZero.of({"age": []}), "needs categories of age"),
         (lambda: possible(DOMAIN, (StructuralZero.of({"age": ["16"]}),)), "variable age has no category '16'"),
         (lambda: Margin(("a",), np.array([1.0, -1.0]), ()), "margin a: a count is negative"),
