@@ -1,4 +1,4 @@
-"""Rows of a junction tree against its own probabilities. Seeds are fixed; each test states its false-alarm probability."""
+"""Rows of a junction tree against its own probabilities. Seeds are fixed."""
 
 import numpy as np
 import pytest
