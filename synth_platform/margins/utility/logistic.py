@@ -1,0 +1,89 @@
+"""Logistic regression by maximum likelihood, by iteratively reweighted least squares, with Fisher's standard errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+from scipy.special import expit
+
+from synth_platform.margins.domain import Codes
+
+Floats = NDArray[np.float64]
+MOST_STEPS = 50
+TOLERANCE = 1e-10  # relative change of the deviance at which the steps end
+SMALLEST_WEIGHT = 1e-10  # keeps the information regular where a propensity goes to nought or one
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticFit:
+    """A fit with p columns. coefficients [p] in log odds, covariance [p, p], probabilities [rows]."""
+
+    coefficients: Floats
+    covariance: Floats
+    probabilities: Floats
+
+    @property
+    def standard_errors(self) -> Floats:
+        """Square roots of the inverse Fisher information's diagonal, [p]."""
+        return np.sqrt(np.diag(self.covariance))
+
+
+def indicators(codes: Codes, widths: tuple[int, ...]) -> sparse.csr_array:
+    """An intercept, then a 0/1 column for each category after the first of each variable, [rows, 1 + Σ(width − 1)]."""
+    rows = np.arange(len(codes))
+    offsets = np.cumsum([0, *widths[:-1]])
+    columns = np.concatenate(
+        [[0], *(offset + np.arange(1, width) for offset, width in zip(offsets, widths, strict=True))]
+    )
+    full = sparse.csr_array(
+        (np.ones(codes.size), (np.repeat(rows, codes.shape[1]), (codes + offsets).ravel())), (len(codes), sum(widths))
+    ).tocsc()
+    intercept = sparse.csc_array(np.ones((len(codes), 1)))
+    return sparse.csr_array(sparse.hstack([intercept, full[:, columns[1:]]]))
+
+
+def independent_columns(design: sparse.csr_array) -> NDArray[np.int64]:
+    """Columns that span the design, in their order: as many as its rank, by a pivoted QR of the scaled Gram matrix."""
+    gram = (design.T @ design).toarray()
+    scale = np.sqrt(np.diag(gram))
+    used = np.flatnonzero(scale > 0)
+    scaled = gram[np.ix_(used, used)] / np.outer(scale[used], scale[used])
+    triangle, pivots = linalg.qr(scaled, mode="r", pivoting=True)
+    rank = int((np.abs(np.diag(triangle)) > 1e-10 * len(used)).sum())
+    return np.sort(used[pivots[:rank]])
+
+
+def fit_logistic(design: sparse.csr_array, outcome: NDArray[np.bool_]) -> LogisticFit:
+    """Maximum likelihood of a design [rows, p] with independent columns for a 0/1 outcome [rows].
+
+    Where a category has one outcome only its coefficient has no finite maximum; the steps then end when the deviance
+    stands still, which is when the probabilities do. Raises ValueError when they do not within MOST_STEPS.
+    """
+    y = outcome.astype(np.float64)
+    coefficients = np.zeros(design.shape[1])
+    deviance = _deviance(design @ coefficients, y)
+    for _ in range(MOST_STEPS):
+        probabilities, information = _information(design, coefficients)
+        step = linalg.solve(information, design.T @ (y - probabilities), assume_a="pos")
+        size = 1.0
+        while (reached := _deviance(design @ (coefficients + size * step), y)) > deviance * (1 + 1e-12) and size > 1e-6:
+            size /= 2
+        coefficients = coefficients + size * step
+        if abs(deviance - reached) <= TOLERANCE * (reached + 1):
+            probabilities, information = _information(design, coefficients)
+            return LogisticFit(coefficients, linalg.inv(information), probabilities)
+        deviance = reached
+    raise ValueError(f"the logistic regression did not settle in {MOST_STEPS} steps: band or group its categories")
+
+
+def _information(design: sparse.csr_array, coefficients: Floats) -> tuple[Floats, Floats]:
+    probabilities = expit(design @ coefficients)
+    weights = np.maximum(probabilities * (1 - probabilities), SMALLEST_WEIGHT)
+    return probabilities, (design.T @ (sparse.diags_array(weights) @ design)).toarray()
+
+
+def _deviance(predictor: Floats, y: Floats) -> float:
+    return float(2 * (np.logaddexp(0, predictor) - y * predictor).sum())
