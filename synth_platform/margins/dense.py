@@ -67,8 +67,9 @@ class DenseFit:
         for place, ((_, slab), share) in enumerate(zip(slabs, shares.tolist(), strict=True)):
             if share:
                 up_to = np.cumsum(slab, dtype=np.float64)
-                # Below the last sum, so that a cell without mass at the end is never hit.
-                points = np.minimum(generator.random(share) * up_to[-1], np.nextafter(up_to[-1], 0))
+                # A multiple of 2^-53 below one, times the last sum, is below the last sum when rounded, so no cell
+                # without mass is hit.
+                points = generator.random(share) * up_to[-1]
                 cells[done : done + share] = place * slab.size + np.searchsorted(up_to, points, side="right")
                 done += share
         codes = np.stack(np.unravel_index(generator.permutation(cells), self.table.shape), axis=1)

@@ -64,9 +64,8 @@ class Slabs:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self.lead = next(
-            (axis for axis in range(table.ndim) if math.prod(table.shape[axis:]) <= MOST_SLAB_CELLS), table.ndim - 1
-        )
+        # A variable has at most MOST_CATEGORIES categories, so the last axis always is a slab.
+        self.lead = next(axis for axis in range(table.ndim) if math.prod(table.shape[axis:]) <= MOST_SLAB_CELLS)
 
     def __iter__(self) -> Iterator[tuple[tuple[int, ...], Table]]:
         """Every position of the leading axes with the table there, a view."""

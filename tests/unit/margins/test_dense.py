@@ -223,6 +223,19 @@ def test_rows_are_drawn_in_the_order_of_the_domain():
     assert fit_dense(margins_of(table, pairs(5))).draw(0, np.random.default_rng(0)).shape == (0, 5)
 
 
+@pytest.mark.parametrize("extreme", [0.0, 1 - 2.0**-53])
+def test_the_extreme_random_numbers_hit_cells_with_mass(extreme):
+    class Extreme(np.random.Generator):
+        def random(self, size):
+            return np.full(size, extreme)
+
+    for mass in (1.0, 3.0, 0.1, 7 / 3):
+        table = np.zeros((3, 4))
+        table[1, 1:3] = mass
+        codes = fit_dense(margins_of(table, ["ab"])).draw(5, Extreme(np.random.PCG64(0)))
+        assert (codes == (1, 2 if extreme else 1)).all()
+
+
 def test_what_cannot_be_fitted_is_named():
     many = Domain(tuple(Variable(name, tuple(map(str, range(101)))) for name in "abcd"))
     singles = MarginSet(many, tuple(Margin((name,), np.ones(101), ()) for name in "abcd"))
