@@ -1,0 +1,215 @@
+"""Disclosure audit of released margins: what somebody who knows them and the public rule they were made by can infer.
+
+Each released count gives an interval of the true count; the intervals of overlapping tables narrow each other. The gate
+fails by name where
+
+- small_cell_recoverable: a cell is bounded within 1 … limit − 1. A release under `controlled` says so of its small
+  cells outright, and an unaltered table of its own.
+- attribute_disclosed: all people of a group, and there are some, stand in one category though others are possible.
+- zero_inferred: a cell that was released with people, or possible ones, is found to be empty.
+- differencing: two tables differ by fewer than `limit` people.
+- margins_contradict: no one table of people fits them all; then each margin is bounded by itself alone.
+
+Figures are of released margins and public rules only; nothing of microdata is read, and the report may be public.
+
+Not covered: probable counts (how likely each count within its interval is, from several rounded versions or from the
+fit), an attacker who knows some of the people, releases that are not given, sets of cells that are small together
+though none of them is, and the synthetic rows. With method "shuttle" bounds are outer ones: an attacker with linear
+programming may narrow them, so that a pass is weaker than one by "linear_programming".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synth_platform.margins.bounds_lp import linear_programming_bounds
+from synth_platform.margins.bounds_shuttle import Axes, ContradictoryMarginsError, Tables, shuttle_bounds
+from synth_platform.margins.differencing import Difference, differences
+from synth_platform.margins.domain import Domain
+from synth_platform.margins.intervals import Intervals, ReleaseRule, count_intervals
+from synth_platform.margins.margin import Margin, MarginSet
+from synth_platform.margins.structural_zeros import possible
+
+Method = Literal["linear_programming", "shuttle"]
+MOST_JOINT_CELLS = 2_000
+MOST_BOUNDED_CELLS = 400
+
+
+@dataclass(frozen=True)
+class TableBounds:
+    """What is inferred of one table.
+
+    released: False for a table that is only inferred from others. cells: those that no structural zero covers. small:
+    cells whose own released count says 1 … limit − 1. recoverable: cells inferred to be within 1 … limit − 1. exact:
+    cells that are known and not empty. zeros: cells known to be empty; zeros_inferred: those of them of which the
+    table's own released counts did not say it (none for a table that was not released). groups_disclosed: groups of
+    which everybody is known to be in one category. narrowest: least upper − lower over cells that may hold people, None
+    where there are none.
+    """
+
+    title: str
+    released: bool
+    cells: int
+    small: int
+    recoverable: int
+    exact: int
+    zeros: int
+    zeros_inferred: int
+    groups_disclosed: int
+    narrowest: int | None
+
+
+@dataclass(frozen=True)
+class DisclosureReport:
+    """Bounds by table, tables that differ by few people, and why the gate fails, if it does."""
+
+    method: Method
+    consistent: bool
+    tables: tuple[TableBounds, ...]
+    differences: tuple[Difference, ...]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Names of what fails, as the module tells them; none where the gate passes."""
+        failed = {
+            "small_cell_recoverable": any(table.recoverable for table in self.tables),
+            "attribute_disclosed": any(table.groups_disclosed for table in self.tables),
+            "zero_inferred": any(table.zeros_inferred for table in self.tables),
+            "differencing": bool(self.differences),
+            "margins_contradict": not self.consistent,
+        }
+        return tuple(name for name, fails in failed.items() if fails)
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found."""
+        return not self.reasons
+
+
+def disclosure_bounds(
+    released: MarginSet,
+    rule: ReleaseRule | Mapping[str, ReleaseRule],
+    method: Literal["auto", "linear_programming", "shuttle"] = "auto",
+    also: Iterable[Sequence[str]] = (),
+) -> DisclosureReport:
+    """Audit released margins made by one rule, or by a rule for each margin's title.
+
+    Bounds cover every released margin, every pair of variables, and the tables named in `also`. method: auto takes
+    linear programming up to MOST_JOINT_CELLS joint cells and MOST_BOUNDED_CELLS cells to bound, the shuttle above.
+    Raises ValueError for a margin without a rule, limits that differ, counts that the rule does not make, or an unknown
+    variable.
+    """
+    domain = released.domain
+    rules = {m.title: rule if isinstance(rule, ReleaseRule) else _rule_of(m, rule) for m in released}
+    if len({each.limit for each in rules.values()}) > 1:
+        raise ValueError("rules of one release share their limit: it is what every table is judged by")
+    limit = next(iter(rules.values())).limit
+    own = {margin.title: _own_intervals(released, margin, rules[margin.title]) for margin in released}
+    known: Tables = dict(own.values())
+    asked = {tuple(sorted(domain.axes(names))) for names in also}
+    wanted = sorted({*known, *asked, *combinations(range(len(domain.variables)), 2)})
+    cells = sum(domain.project([domain.names[axis] for axis in table]).cells for table in wanted)
+    if method == "auto":
+        small = domain.cells <= MOST_JOINT_CELLS and cells <= MOST_BOUNDED_CELLS
+        method = "linear_programming" if small else "shuttle"
+    try:
+        bounds = _together(released, known, wanted, method, rules.values())
+        consistent = True
+    except ContradictoryMarginsError:
+        bounds = {table: shuttle_bounds(domain.shape, {table: known[table]})[table] for table in known}
+        consistent = False
+    tables = tuple(
+        _judged(released, table, bounds[table], known.get(table), limit) for table in wanted if table in bounds
+    )
+    return DisclosureReport(method, consistent, tables, differences(domain, own, released.zeros, limit))
+
+
+def _rule_of(margin: Margin, rules: Mapping[str, ReleaseRule]) -> ReleaseRule:
+    if margin.title not in rules:
+        raise ValueError(f"margin {margin.title} has no release rule: give one by its title")
+    return rules[margin.title]
+
+
+def _own_intervals(released: MarginSet, margin: Margin, rule: ReleaseRule) -> tuple[Axes, Intervals]:
+    """A margin's variables, ascending, and its intervals in that order."""
+    try:
+        intervals = count_intervals(margin.counts, released.possible(margin), rule)
+    except ValueError as wrong:
+        raise ValueError(f"margin {margin.title}: {wrong}") from None
+    axes = released.domain.axes(margin.names)
+    order = tuple(np.argsort(axes).tolist())
+    ascending = Intervals(intervals.lower.transpose(order), intervals.upper.transpose(order))
+    return tuple(sorted(axes)), ascending
+
+
+def _together(
+    released: MarginSet, known: Tables, wanted: Sequence[Axes], method: Method, rules: Iterable[ReleaseRule]
+) -> Tables:
+    """Bounds on the wanted tables by all margins and totals together."""
+    domain = released.domain
+    said = dict(known)
+    totals = [each.total for each in rules if each.total is not None]
+    if totals:
+        said[()] = Intervals(np.array(max(low for low, _ in totals)), np.array(min(high for _, high in totals)))
+    for table in wanted:
+        if table not in said:  # a structural zero speaks of tables that were not released too
+            said[table] = _nothing_but_zeros(released, table, said)
+    outer = shuttle_bounds(domain.shape, said)
+    outer = {table: outer[table] for table in wanted}
+    if method == "shuttle":
+        return outer
+    return linear_programming_bounds(possible(domain, released.zeros), said, outer)
+
+
+def _nothing_but_zeros(released: MarginSet, table: Axes, said: Tables) -> Intervals:
+    cells = _possible(released, table)
+    people = min(int(intervals.upper.sum()) for intervals in said.values())
+    return Intervals(np.zeros(cells.shape, np.int64), np.where(cells, people, 0))
+
+
+def _possible(released: MarginSet, table: Axes) -> NDArray[np.bool_]:
+    return possible(_over(released.domain, table), released.zeros)
+
+
+def _over(domain: Domain, table: Axes) -> Domain:
+    return domain.project([domain.names[axis] for axis in table])
+
+
+def _judged(released: MarginSet, table: Axes, bounds: Intervals, own: Intervals | None, limit: int) -> TableBounds:
+    cells = _possible(released, table)
+    zero = cells & (bounds.upper == 0)
+    people = cells & (bounds.upper > 0)
+    return TableBounds(
+        title=next((m.title for m in released if tuple(sorted(released.domain.axes(m.names))) == table), None)
+        or " × ".join(_over(released.domain, table).names),
+        released=own is not None,
+        cells=int(cells.sum()),
+        small=0 if own is None else int(_small(own, limit).sum()),
+        recoverable=int(_small(bounds, limit).sum()),
+        exact=int((people & (bounds.width == 0)).sum()),
+        zeros=int(zero.sum()),
+        zeros_inferred=0 if own is None else int((zero & (own.upper > 0)).sum()),
+        groups_disclosed=_groups_disclosed(bounds, cells),
+        narrowest=int(bounds.width[people].min()) if people.any() else None,
+    )
+
+
+def _small(intervals: Intervals, limit: int) -> NDArray[np.bool_]:
+    return (intervals.lower >= 1) & (intervals.upper < limit)
+
+
+def _groups_disclosed(bounds: Intervals, cells: NDArray[np.bool_]) -> int:
+    """Groups by all variables of a table but one, of which everybody is in one category of that one."""
+    if bounds.upper.ndim < 2:
+        return 0
+    disclosed = 0
+    for along in range(bounds.upper.ndim):
+        alone = ((bounds.upper > 0).sum(axis=along) == 1) & (cells.sum(axis=along) > 1)
+        disclosed += int((alone & (bounds.lower.sum(axis=along) > 0)).sum())
+    return disclosed
