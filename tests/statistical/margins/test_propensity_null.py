@@ -25,7 +25,7 @@ def population(count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("real", "synthetic"), [(1500, 1500), (1500, 500), (800, 2400)])
-@pytest.mark.parametrize(("model", "draws"), [("logistic", 150), ("cart", 60)])
+@pytest.mark.parametrize(("model", "draws"), [("logistic", 150), ("cart", 40)])
 def test_it_is_one_for_a_perfect_fit_and_more_for_an_independent_sample(
     model: str, draws: int, real: int, synthetic: int
 ) -> None:
