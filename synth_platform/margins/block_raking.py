@@ -23,7 +23,6 @@ from synth_platform.margins.slabs import Axes, Slabs, Table
 
 SMALL = 4096
 MOST_BLOCK_CELLS = 2**20
-REPEATS = 2
 # Relative to a table whose mean cell is one; a factor beyond its inverse would overflow float32.
 NO_MASS = 1e-30
 
@@ -124,9 +123,7 @@ def _reordered(target: AxesTarget, order: Axes) -> AxesTarget:
 def _factor(block: Block, before: Counts) -> Counts:
     """What the table is multiplied by for its sums over the block to become the raked ones."""
     raked = np.array(before.transpose(block.raking.order), order="C")
-    sums = block.raking.start(raked)
-    for _ in range(REPEATS if len(block.members) > 1 else 1):
-        sums = block.raking.cycle(raked, sums)
+    block.raking.cycle(raked, block.raking.start(raked))
     return _ratio(raked.transpose(np.argsort(block.raking.order)), before)
 
 
