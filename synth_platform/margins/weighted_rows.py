@@ -1,0 +1,194 @@
+"""Maximum entropy without the full table: candidate rows of a Chow-Liu tree, their weights raked to every margin.
+
+Raking weights projects what they stand for at first on the margins, q ↦ argmin KL(p ‖ q). For a general proposal this
+is not the distribution of maximum entropy: weights have to start at 1/q, whose variance has no bound. It is, with
+weights that start equal, when q is log-linear in functions of single margins' variables: the projection multiplies q
+by more such functions, stays log-linear and matches the margins, and the distribution that does both is unique
+(Csiszár 1975, Ann. Probab. 3). A tree has log q = Σ log p(pair) − Σ log p(variable), and here every pair is one that a
+margin holds, however its counts were smoothed. Rejecting rows in a cell where a target is nought keeps this true:
+every distribution that matches is nought there.
+
+What no margin fixes has the sampling error of `effective_sample_size` independent rows. A cell of a margin that no
+candidate hits cannot be matched: `unreached` and the residuals tell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.special import rel_entr
+
+from synth_platform.margins.domain import Codes, Domain
+from synth_platform.margins.fitted import FitReport
+from synth_platform.margins.junction_tree import MOST_CELLS, JunctionTreeFit, fit_junction_tree
+from synth_platform.margins.margin import Counts, Margin, MarginSet
+from synth_platform.margins.stopping import StoppingRule, total_variation
+from synth_platform.margins.targets import Targets, normalise
+
+CANDIDATES = 400_000
+UNIFORM = 0.02  # share of a pair's probability that is spread evenly over its cells with people
+BATCHES = 50
+
+Candidates = NDArray[np.int16]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedRowsFit:
+    """Candidate rows, codes [candidates, variables], and their weights [candidates], which sum to one.
+
+    unreached: by margin title, probability of its target in cells that no candidate is in; its residual is no less.
+    """
+
+    domain: Domain
+    candidates: Candidates
+    weights: Counts
+    unreached: dict[str, float]
+    report: FitReport
+
+    @property
+    def effective_sample_size(self) -> float:
+        """1 / Σw² (Kish 1965): independent rows that would tell as much; at most the number of candidates."""
+        return float(1 / (self.weights @ self.weights))
+
+    def probabilities(self, names: Sequence[str]) -> Counts:
+        """Weight in each cell over the named variables, [categories of the first, …].
+
+        Raises ValueError for an unknown variable, one named twice, or a table of more than MOST_CELLS cells.
+        """
+        if not names or len(set(names)) < len(names):
+            raise ValueError("probabilities: name variables, each of them once")
+        shape = self.domain.project(names).shape
+        if math.prod(shape) > MOST_CELLS:
+            raise ValueError(
+                f"a table over {' × '.join(names)} has {math.prod(shape):,} cells, more than {MOST_CELLS:,}: "
+                "name fewer variables"
+            )
+        return _weigh(_cells(self.domain, self.candidates, names), self.weights, shape)
+
+    def draw(self, rows: int, generator: np.random.Generator) -> Codes:
+        """Independent rows, codes [rows, variables]: candidates by their weights, with replacement.
+
+        No row is drawn that is not a candidate, so distinct rows are at most as many as candidates. Two rows are the
+        same candidate with probability 1 / effective_sample_size: of n rows, n² / (2 effective_sample_size) pairs are
+        expected to be. Candidates come from margins alone, so such a row repeats no person.
+        """
+        steps = np.cumsum(self.weights)
+        chosen = np.searchsorted(steps, generator.random(rows) * steps[-1], side="right")
+        return np.asarray(self.candidates[np.minimum(chosen, len(steps) - 1)], dtype=np.int64)
+
+
+def fit_weighted_rows(
+    margins: MarginSet,
+    generator: np.random.Generator,
+    candidates: int = CANDIDATES,
+    tolerance: float = 1e-4,
+    most_cycles: int = 200,
+) -> WeightedRowsFit:
+    """Rakes the weights of candidate rows to margins, each normalised to its own total.
+
+    tolerance: largest residual, a total variation, at which the margins count as matched. Fewer candidates than asked
+    for are used when nearly all rows of the tree are impossible. Raises ValueError for less than one candidate, margins
+    without a common cell, or when all rows drawn were impossible.
+    """
+    if candidates < 1:
+        raise ValueError("candidates: at least one row is due")
+    rule, targets, domain = StoppingRule(tolerance, most_cycles), normalise(margins), margins.domain
+    rows = _candidates(margins, targets, candidates, generator)
+    weights = np.full(len(rows), 1 / len(rows))
+    largest, status = list[float](), None
+    while status is None:
+        for target in targets:
+            cells = _cells(domain, rows, target.names)
+            now = _weigh(cells, weights, target.probabilities.shape)
+            factor = np.divide(target.probabilities, now, out=np.zeros_like(now), where=now > 0)
+            weights *= (factor / target.probabilities[now > 0].sum()).ravel()[cells]
+        residuals, unreached = {}, {}
+        for target in targets:
+            now = _weigh(_cells(domain, rows, target.names), weights, target.probabilities.shape)
+            residuals[target.title] = total_variation(now, target.probabilities)
+            unreached[target.title] = float(target.probabilities[now == 0].sum())
+        largest.append(max(residuals.values()))
+        status = rule.status(largest)
+    report = FitReport("weighted_rows", status, len(largest), tolerance, residuals, targets.totals, targets.total)
+    missed = {title: share for title, share in unreached.items() if share > 0}
+    return WeightedRowsFit(domain, rows, weights / weights.sum(), missed, report)
+
+
+def chow_liu(margins: MarginSet) -> JunctionTreeFit:
+    """The spanning forest of largest mutual information over pairs that a margin holds, its tables smoothed.
+
+    Smoothing gives rare cells more candidates than people; a cell without people gets none (Chow & Liu 1968, IEEE
+    Trans. Inf. Theory 14).
+    """
+    domain, targets = margins.domain, normalise(margins)
+    pairs: dict[tuple[int, int], Counts] = {}
+    for target in sorted(targets, key=lambda target: target.probabilities.size):
+        axes = domain.axes(target.names)
+        for one, other in combinations(range(len(axes)), 2):
+            pair = target.probabilities.sum(axis=tuple(axis for axis in range(len(axes)) if axis not in (one, other)))
+            first, second = axes[one], axes[other]
+            pairs.setdefault((min(first, second), max(first, second)), pair if first < second else pair.T)
+    count = len(domain.names)
+    information = [-_mutual_information(pair) for pair in pairs.values()]
+    ends = np.array(list(pairs), dtype=np.int64).reshape(-1, 2).T
+    edges = minimum_spanning_tree(csr_array((information, (ends[0], ends[1])), shape=(count, count))).tocoo()
+    tables: dict[tuple[int, ...], Counts] = {
+        (first, second): pairs[first, second]
+        for first, second in zip(*map(np.ndarray.tolist, edges.coords), strict=True)
+    }
+    for axis in set(range(count)).difference(*tables):
+        holder = next(target for target in targets if domain.names[axis] in target.names)
+        own = holder.names.index(domain.names[axis])
+        tables[axis,] = holder.probabilities.sum(axis=tuple(i for i in range(len(holder.names)) if i != own))
+    smoothed = tuple(
+        Margin(tuple(domain.names[axis] for axis in axes), _smooth(table), ()) for axes, table in tables.items()
+    )
+    return fit_junction_tree(replace(margins, margins=smoothed, zeros=()), most_cycles=1)
+
+
+def _mutual_information(pair: Counts) -> float:
+    return float(rel_entr(pair, np.outer(pair.sum(1), pair.sum(0))).sum())
+
+
+def _smooth(table: Counts) -> Counts:
+    inhabited = table > 0
+    return np.asarray((1 - UNIFORM) * table + UNIFORM * inhabited / inhabited.sum())
+
+
+def _candidates(margins: MarginSet, targets: Targets, wanted: int, generator: np.random.Generator) -> Candidates:
+    """Rows of the tree that no target and no structural zero forbids, codes [at most wanted, variables]."""
+    domain, tree = margins.domain, chow_liu(margins)
+    allowed = [(target.names, target.probabilities > 0) for target in targets]
+    allowed += [(zero.names, ~zero.cells(domain.project(zero.names))) for zero in margins.zeros]
+    kept: list[Candidates] = []
+    for _ in range(BATCHES):
+        rows = tree.draw(wanted, generator).astype(np.int16)
+        for names, cells in allowed:
+            if not cells.all():
+                rows = rows[cells.ravel()[_cells(domain, rows, names)]]
+        kept.append(rows)
+        if sum(map(len, kept)) >= wanted:
+            break
+    if not sum(map(len, kept)):
+        raise ValueError("every candidate row is in a cell where a margin is zero; keep fewer zeros or drop a margin")
+    return np.asfortranarray(np.concatenate(kept)[:wanted])
+
+
+def _cells(domain: Domain, rows: Candidates, names: Sequence[str]) -> Codes:
+    """Position [rows] of each row in the flat table over the named variables."""
+    cells = np.zeros(len(rows), dtype=np.int64)
+    for axis in domain.axes(names):
+        cells *= domain.shape[axis]
+        cells += rows[:, axis]
+    return cells
+
+
+def _weigh(cells: Codes, weights: Counts, shape: tuple[int, ...]) -> Counts:
+    return np.bincount(cells, weights, minlength=math.prod(shape)).reshape(shape).astype(np.float64, copy=False)
