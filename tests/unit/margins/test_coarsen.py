@@ -13,7 +13,7 @@ from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.structural_zeros import StructuralZero
 
 DOMAIN = Domain(
-    (Variable("age", ("child", "adult")), Variable("work", ("none", "farm", "mill")), Variable("sex", "fm"))
+    (Variable("age", ("child", "adult")), Variable("work", ("none", "farm", "mill")), Variable("sex", ("f", "m")))
 )
 NAMES = (("age", "work"), ("work", "sex"), ("age", "sex"))
 CHILD_MILL = StructuralZero.of({"age": ["child"], "work": ["mill"]})
@@ -152,6 +152,13 @@ def test_neither_the_order_of_margins_nor_of_variables_matters(margins, limit, a
     straight = {frozenset(m.names): m.counts for m in coarsen(margins, limit, **options)}
     for margin in out:
         assert (straight[frozenset(margin.names)] == (margin.counts.T if turned else margin.counts)).all()
+
+
+def test_the_step_among_equal_cells_goes_to_the_same_one_in_a_turned_table():
+    margins = one([[0, 20, 20], [20, 0, 20]])  # 9 tens for 4 cells of 2
+    turned = Margin(NAMES[0][::-1], margins.margins[0].counts.T, ())
+    assert released(margins, total=90) == [[0, 30, 20], [20, 0, 20]]
+    assert released(margins.with_margins((turned,)), total=90) == [[0, 20], [30, 0], [20, 20]]
 
 
 def test_lifting_leaves_structural_zeros():
