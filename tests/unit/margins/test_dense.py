@@ -1,6 +1,6 @@
 """The dense fit: closed forms, minimum divergence by an independent optimiser, a slow IPF, and its three ends."""
 
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -113,6 +113,7 @@ SETS = {
     "all pairs": pairs(6),
     "triples": ["abc", "dea", "bdf", "fce", "ace"],
     "mixed": ["fa", "cab", "de", "ec", "abcd", "d", "bf"],
+    "singles": list("abcdef"),
     "whole and parts": ["abcdef", "ab", "cd"],
 }
 
@@ -135,8 +136,9 @@ def test_blocks_fit_as_margin_by_margin_does(names, zeroed):
 @pytest.mark.usefixtures("tiny_pieces")
 def test_probabilities_of_some_variables_are_the_sums_of_all_in_the_order_asked():
     fit = fit_dense(margins_of(people((3, 2, 4, 2, 5)), pairs(5)))
-    for names in ("a", "eb", "dca", "bcae"):
-        assert np.allclose(fit.probabilities(tuple(names)), sums(whole(fit), names), rtol=1e-12)
+    subsets = [names for size in range(1, 6) for names in permutations(NAMES[:5], size)]
+    for names in subsets:
+        assert np.allclose(fit.probabilities(names), sums(whole(fit), names), rtol=1e-12)
 
 
 @pytest.mark.usefixtures("tiny_pieces")
