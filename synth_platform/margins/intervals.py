@@ -111,7 +111,7 @@ def _of_multiples(counts: Counts, rule: ReleaseRule) -> tuple[WholeCounts, Whole
     first[counts <= rule.floor + _SLACK] = 1  # all smaller multiples were stopped there too
     reached = (last >= first) & (counts >= rule.floor - _SLACK)
     below, above = {"nearest": (L // 2, (L + 1) // 2 - 1), "up": (L - 1, 0), "down": (0, L - 1)}[rule.rounding]
-    lower = np.where(first == 1, rule.least, np.maximum(first * L - below, L))
+    lower = np.where(first == 1, rule.least, first * L - below)
     upper = last * L + above
     if rule.zeros == "kept":
         lower = np.where(nought, 0, lower)

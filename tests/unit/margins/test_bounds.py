@@ -64,6 +64,18 @@ def test_decomposable_margins_give_the_sharp_bounds_of_dobra_and_fienberg():
         assert (bounds[0, 2].upper == upper.sum(axis=1)).all()
 
 
+@pytest.mark.parametrize("third", [0, 1, 2])
+def test_two_tables_bound_a_third_through_the_variable_that_they_share(third):
+    joint = np.random.default_rng(third).poisson(1.0, (3, 4, 2))
+    wanted = tuple(axis for axis in range(3) if axis != third)
+    known = {tuple(sorted((axis, third))): point(summed(joint, {axis, third})) for axis in wanted}
+    ac, bc = (summed(np.moveaxis(joint, third, 2), {at, 2}) for at in (0, 1))
+    c = ac.sum(axis=0)
+    for bounds in both(joint.shape, known, [wanted]):
+        assert (bounds[wanted].lower == np.maximum(0, ac[:, None] + bc - c).sum(axis=2)).all()
+        assert (bounds[wanted].upper == np.minimum(ac[:, None], bc).sum(axis=2)).all()
+
+
 TABLES = ((0, 1), (0, 2), (1, 2))
 
 

@@ -89,6 +89,8 @@ def test_two_tables_that_differ_by_three_people_are_flagged(method):
     report = disclosure_bounds(margins_of(a_b=everybody, a_c=without_three), UNALTERED, method)
     assert report.differences == (Difference("a × b", "a × c", ("a",), 1),)
     assert report.reasons == ("differencing", "margins_contradict")
+    turned = disclosure_bounds(margins_of(a_c=without_three, a_b=everybody), UNALTERED, method)
+    assert turned.differences == (Difference("a × c", "a × b", ("a",), 1),)
     rounded = ReleaseRule("coarsened", 10)
     coarse = disclosure_bounds(margins_of(a_b=[[40, 50], [60, 70]], a_c=[[30, 60], [80, 50]]), rounded, method)
     assert coarse.differences == ()
@@ -121,6 +123,24 @@ def test_margins_named_in_another_order_and_rules_of_their_own():
     assert disclosure_bounds(turned, {"b × a": UNALTERED}).tables[0].title == "b × a"
     mixed = MarginSet(margins.domain, (*margins, Margin(("b", "a"), margins.margins[0].counts.T, ()))[:1])
     assert disclosure_bounds(mixed, {"a × b": ReleaseRule("coarsened", 10)}).passed
+
+
+@pytest.mark.parametrize("method", ["linear_programming", "shuttle"])
+def test_a_public_total_narrows_what_rounded_counts_say(method):
+    """Of 93 or 94 people 61 … 70 and 31 … 40 are rounded up to 70 and 40: with the total, one count tells the other."""
+    released, rule = margins_of(a_b=[[70, 40]]), ReleaseRule("coarsened", 10, rounding="up")
+    assert disclosure_bounds(released, rule, method).tables[0].narrowest == 9
+    told = ReleaseRule("coarsened", 10, rounding="up", total=(93, 94))
+    assert disclosure_bounds(released, told, method).tables[0].narrowest == 2
+
+
+@pytest.mark.parametrize("method", ["linear_programming", "shuttle"])
+def test_structural_zeros_speak_of_pairs_that_no_margin_is_of(method):
+    """Who is a = 0 is not b = 1, so that b = 1 is a = 1 and the pair is known."""
+    zero = StructuralZero.of({"a": ["0"], "b": ["1"]})
+    report = disclosure_bounds(margins_of((zero,), a=[20, 40], b=[30, 30]), UNALTERED, method)
+    pair = table(report, "a × b")
+    assert (pair.cells, pair.exact, pair.released, pair.groups_disclosed) == (3, 3, False, 0)
 
 
 def test_tables_that_were_not_released_are_bounded_when_asked_for():
