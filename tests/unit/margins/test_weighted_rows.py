@@ -52,8 +52,12 @@ PAIRS = tuple(combinations(NAMES, 2))
 TRIPLES = tuple(combinations(NAMES, 3))
 
 
+def distances_of(tables, full):
+    return [np.abs(tables(names) - over(full, names)).sum() / 2 for names in TRIPLES]
+
+
 def mean_distance(tables, full):
-    return np.mean([np.abs(tables(names) - over(full, names)).sum() / 2 for names in TRIPLES])
+    return np.mean(distances_of(tables, full))
 
 
 def test_triples_approach_the_dense_fit_as_candidates_grow():
@@ -64,6 +68,7 @@ def test_triples_approach_the_dense_fit_as_candidates_grow():
     distances = [mean_distance(fit.probabilities, full) for fit in fits]
     assert distances[0] > 1.8 * distances[1] > 1.8**2 * distances[2]
     assert distances[2] < 0.01
+    assert max(distances_of(fits[2].probabilities, full)) < 0.01
     assert mean_distance(chow_liu(margins).probabilities, full) > 5 * distances[2]
     assert [fit.report.status for fit in fits[1:]] == ["matched", "matched"]
     for margin in margins:
