@@ -15,9 +15,11 @@ candidate hits cannot be matched: `unreached` and the residuals tell.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +37,7 @@ from synth_platform.margins.targets import Targets, normalise
 CANDIDATES = 400_000
 UNIFORM = 0.02  # share of a pair's probability that is spread evenly over its cells with people
 BATCHES = 50
+BLOCK_CELLS = 2**14
 
 Candidates = NDArray[np.int16]
 
@@ -101,24 +104,19 @@ def fit_weighted_rows(
         raise ValueError("candidates: at least one row is due")
     rule, targets, domain = StoppingRule(tolerance, most_cycles), normalise(margins), margins.domain
     rows = _candidates(margins, targets, candidates, generator)
+    blocks = _blocks(domain, rows, targets)
     weights = np.full(len(rows), 1 / len(rows))
     largest, status = list[float](), None
     while status is None:
-        for target in targets:
-            cells = _cells(domain, rows, target.names)
-            now = _weigh(cells, weights, target.probabilities.shape)
-            factor = np.divide(target.probabilities, now, out=np.zeros_like(now), where=now > 0)
-            weights *= (factor / target.probabilities[now > 0].sum()).ravel()[cells]
-        residuals, unreached = {}, {}
-        for target in targets:
-            now = _weigh(_cells(domain, rows, target.names), weights, target.probabilities.shape)
-            residuals[target.title] = total_variation(now, target.probabilities)
-            unreached[target.title] = float(target.probabilities[now == 0].sum())
-        largest.append(max(residuals.values()))
+        for block in blocks:
+            block.rake(weights)
+        missed = {title: miss for block in blocks for title, miss in block.misses(weights).items()}
+        largest.append(max(residual for residual, _ in missed.values()))
         status = rule.status(largest)
+    residuals = {target.title: missed[target.title][0] for target in targets}
+    unreached = {target.title: missed[target.title][1] for target in targets if missed[target.title][1] > 0}
     report = FitReport("weighted_rows", status, len(largest), tolerance, residuals, targets.totals, targets.total)
-    missed = {title: share for title, share in unreached.items() if share > 0}
-    return WeightedRowsFit(domain, rows, weights / weights.sum(), missed, report)
+    return WeightedRowsFit(domain, rows, weights / weights.sum(), unreached, report)
 
 
 def chow_liu(margins: MarginSet) -> JunctionTreeFit:
@@ -181,6 +179,72 @@ def _candidates(margins: MarginSet, targets: Targets, wanted: int, generator: np
     return np.asfortranarray(np.concatenate(kept)[:wanted])
 
 
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Margins over a few variables, raked in one small table: rows are read and written once for all of them.
+
+    cells: position of each candidate in the flat table. targets: title and probabilities, broadcastable to `shape`.
+    """
+
+    shape: tuple[int, ...]
+    cells: NDArray[np.unsignedinteger[Any]]
+    targets: tuple[tuple[str, Counts], ...]
+
+    def rake(self, weights: Counts) -> None:
+        """Multiplies weights in place, margin after margin."""
+        before = _weigh(self.cells, weights, self.shape)
+        table = before.copy()
+        for _, target in self.targets:
+            now = _summed(table, target.shape)
+            table *= _ratio(target, now) / target[now > 0].sum()
+        weights *= _ratio(table, before).ravel()[self.cells]
+
+    def misses(self, weights: Counts) -> dict[str, tuple[float, float]]:
+        """Residual and unreached probability of each margin, by title."""
+        table = _weigh(self.cells, weights, self.shape)
+        sums = {title: (target, _summed(table, target.shape)) for title, target in self.targets}
+        return {t: (total_variation(now, p), float(p[now == 0].sum())) for t, (p, now) in sums.items()}
+
+
+def _blocks(domain: Domain, rows: Candidates, targets: Targets) -> list[_Block]:
+    """Every margin in one block; a block grows by the variable that brings most margins, to BLOCK_CELLS cells."""
+    size = dict(zip(domain.names, domain.shape, strict=True))
+    left = {frozenset(target.names): target for target in targets}
+    blocks = []
+    while left:
+        names = set(next(iter(left)))
+        while True:
+            room = BLOCK_CELLS // math.prod(size[name] for name in names)
+            gains = Counter(
+                name for others in left if len(new := others - names) == 1 for name in new if size[name] <= room
+            )
+            if not gains:
+                break
+            names.add(max(gains, key=lambda name: (gains[name] / math.log(size[name] + 1), name)))
+        axes = sorted(domain.axes(tuple(names)))
+        held = [left.pop(others) for others in list(left) if others <= names]
+        shape = tuple(domain.shape[axis] for axis in axes)
+        cells = _cells(domain, rows, [domain.names[axis] for axis in axes])
+        along = []
+        for target in held:
+            own = domain.axes(target.names)
+            missing = tuple(at for at, axis in enumerate(axes) if axis not in own)
+            ordered = np.transpose(target.probabilities, np.argsort(own))
+            along.append((target.title, np.expand_dims(ordered, missing)))
+        blocks.append(_Block(shape, cells.astype(np.min_scalar_type(math.prod(shape) - 1)), tuple(along)))
+    return blocks
+
+
+def _summed(table: Counts, shape: tuple[int, ...]) -> Counts:
+    """Sums along the axes on which the shape has length one."""
+    axes = tuple(axis for axis, length in enumerate(shape) if length == 1)
+    return np.asarray(table.sum(axis=axes, keepdims=True))
+
+
+def _ratio(above: Counts, below: Counts) -> Counts:
+    return np.divide(above, below, out=np.zeros_like(below), where=below > 0)
+
+
 def _cells(domain: Domain, rows: Candidates, names: Sequence[str]) -> Codes:
     """Position [rows] of each row in the flat table over the named variables."""
     cells = np.zeros(len(rows), dtype=np.int64)
@@ -190,5 +254,5 @@ def _cells(domain: Domain, rows: Candidates, names: Sequence[str]) -> Codes:
     return cells
 
 
-def _weigh(cells: Codes, weights: Counts, shape: tuple[int, ...]) -> Counts:
+def _weigh(cells: NDArray[np.integer[Any]], weights: Counts, shape: tuple[int, ...]) -> Counts:
     return np.bincount(cells, weights, minlength=math.prod(shape)).reshape(shape).astype(np.float64, copy=False)
