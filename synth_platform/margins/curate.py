@@ -139,7 +139,7 @@ def _recode(table: pl.DataFrame, recipe: VariableRecipe, kind: Kind, where: str)
 def _text(column: pl.Series, where: str) -> tuple[pl.Series, Kind]:
     """Values as labels, and the type they are written back to; not-a-number is a missing value."""
     dtype = column.dtype
-    if dtype.is_nested() or dtype in {pl.Binary, pl.Object}:
+    if dtype.is_nested() or isinstance(dtype, (pl.Binary, pl.Object, pl.Duration)):
         raise CurationError(f"{where} holds {dtype}, which has no categories; drop it in the recipe")
     if dtype == pl.Boolean:
         return column.cast(pl.String), "boolean"
@@ -155,8 +155,8 @@ def _text(column: pl.Series, where: str) -> tuple[pl.Series, Kind]:
 def _refuse_undecided(distinct: int, rows: int, kind: Kind, where: str) -> None:
     if distinct > IDENTIFIER_DISTINCT and distinct > IDENTIFIER_SHARE * rows:
         raise CurationError(
-            f"{where} looks like an identifier, most of its values stand once; drop it in the recipe, or band, group "
-            "or combine it there"
+            f"{where} looks like an identifier, with distinct values in more than half of its rows; drop it in the "
+            "recipe, or band, group or combine it there"
         )
     if kind == "decimal" and distinct > DECIMAL_DISTINCT:
         raise CurationError(

@@ -6,9 +6,10 @@ Every scalar of the file is read as it is written: the category `no` is not a bo
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import polars as pl
 import yaml
@@ -161,6 +162,16 @@ class Recipe(Strict):
         return tuple(StructuralZero.of(zero) for zero in self.structural_zeros)
 
 
+class _AsWritten(yaml.BaseLoader):
+    """Scalars as text, and no key twice: the first of two recipes of a column would be lost without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        repeated = _repeated(tuple(str(key.value) for key, _ in node.value))
+        if repeated is not None:
+            raise yaml.constructor.ConstructorError(None, None, f"{repeated!r} is there twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
 def load_recipe(path: Path) -> Recipe:
     """Read and check one recipe; `hierarchy: FILE.csv` is read from beside it and becomes `groups`.
 
@@ -168,7 +179,7 @@ def load_recipe(path: Path) -> Recipe:
     offending field.
     """
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_AsWritten)
     except FileNotFoundError:
         raise RecipeError(f"{path}: no such file; correct the name or leave the recipe out") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:

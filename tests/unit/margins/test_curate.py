@@ -1,6 +1,7 @@
 """Curation against recoding by hand and by polars, every row kept, the order of steps, and errors without values."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -226,6 +227,8 @@ def test_what_does_not_go_with_the_table_is_named(recipe, message):
         (column(["a", None]), "'x' has missing values"),
         (column([1.0, float("nan")]), "'x' has missing values"),
         (column([[1], [2]]), "'x' holds List"),
+        (column([timedelta(1)]), "'x' holds Duration"),
+        (column([b"secret"]), "'x' holds Binary"),
         (column([2**63, 1], pl.UInt64), "'x' holds whole numbers beyond 64 bits"),
         (column(list(range(101)) + [0] * 50), "'x' looks like an identifier"),
         (column([i / 8 for i in range(1001)] * 2), "'x' holds more than 1,000 distinct decimal"),
@@ -249,9 +252,10 @@ def test_a_million_categories():
     with pytest.raises(CurationError, match="'x' looks like an identifier"):
         curate(million, Recipe())
     with pytest.raises(CurationError, match="'x' has more than 10,000 categories") as caught:
-        by({}, million)
-    assert "1,000,000" not in str(caught.value)
-    assert by({"bands": [0, 500_000, 1_000_000]}, million).rows.count(["x"]).tolist() == [500_000, 500_000]
+        by({}, million.head(20_000))
+    assert "20,000" not in str(caught.value)
+    banded = by({"bands": [0, 50_000, 100_000]}, million.head(60_000))
+    assert banded.rows.count(["x"]).tolist() == [50_000, 10_000]
 
 
 @pytest.mark.parametrize(
@@ -276,7 +280,7 @@ def test_the_report_is_json_and_says_that_it_is_restricted():
 # --- independent recoding
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.tuples(st.none() | st.integers(-20, 120), st.sampled_from("abcdefg"), st.booleans()), min_size=1, max_size=80

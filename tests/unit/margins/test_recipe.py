@@ -61,6 +61,7 @@ def test_labels_of_python_are_written_as_in_a_file():
     [
         ("", "expected a mapping"),
         ("a: [", "not readable as YAML"),
+        ("variables:\n  age: {top: 85}\n  age: {bottom: 0}", "'age' is there twice"),
         ("variable: {}", "variable: Extra inputs"),
         ("variables: {age: {tops: 85}}", r"variables\.age\.tops: Extra inputs"),
         ("variables: {age: {top: old}}", r"variables\.age\.top: Input should be a valid number"),
