@@ -13,7 +13,8 @@ from synth_platform.margins.domain import Codes
 
 Floats = NDArray[np.float64]
 MOST_STEPS = 50
-TOLERANCE = 1e-10  # relative change of the deviance at which the steps end
+TOLERANCE = 1e-9  # change of the deviance for each row at which the steps end
+SMALLEST_REST = 1e-9  # share of a column's square that earlier columns leave, below which they determine it
 SMALLEST_WEIGHT = 1e-10  # keeps the information regular where a propensity goes to nought or one
 
 
@@ -46,14 +47,15 @@ def indicators(codes: Codes, widths: tuple[int, ...]) -> sparse.csr_array:
 
 
 def independent_columns(design: sparse.csr_array) -> NDArray[np.int64]:
-    """Columns that span the design, in their order: as many as its rank, by a pivoted QR of the scaled Gram matrix."""
-    gram = (design.T @ design).toarray()
-    scale = np.sqrt(np.diag(gram))
-    used = np.flatnonzero(scale > 0)
-    scaled = gram[np.ix_(used, used)] / np.outer(scale[used], scale[used])
-    triangle, pivots = linalg.qr(scaled, mode="r", pivoting=True)
-    rank = int((np.abs(np.diag(triangle)) > 1e-10 * len(used)).sum())
-    return np.sort(used[pivots[:rank]])
+    """Columns that no earlier ones determine, in their order: as many as the rank, by sweeping the Gram matrix."""
+    rest = (design.T @ design).toarray()
+    squares = np.diag(rest).copy()
+    kept = []
+    for column, square in enumerate(squares):
+        if rest[column, column] > SMALLEST_REST * square:
+            kept.append(column)
+            rest -= np.outer(rest[:, column], rest[column] / rest[column, column])
+    return np.array(kept, dtype=np.int64)
 
 
 def fit_logistic(design: sparse.csr_array, outcome: NDArray[np.bool_]) -> LogisticFit:
@@ -72,7 +74,7 @@ def fit_logistic(design: sparse.csr_array, outcome: NDArray[np.bool_]) -> Logist
         while (reached := _deviance(design @ (coefficients + size * step), y)) > deviance * (1 + 1e-12) and size > 1e-6:
             size /= 2
         coefficients = coefficients + size * step
-        if abs(deviance - reached) <= TOLERANCE * (reached + 1):
+        if abs(deviance - reached) <= TOLERANCE * len(y):
             probabilities, information = _information(design, coefficients)
             return LogisticFit(coefficients, linalg.inv(information), probabilities)
         deviance = reached

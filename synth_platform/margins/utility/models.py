@@ -23,7 +23,7 @@ from synth_platform.margins.utility.compared import Compared
 from synth_platform.margins.utility.logistic import LogisticFit, fit_logistic, independent_columns, indicators
 
 QUANTILE = float(norm.ppf(0.975))
-LARGEST_ERROR = 100.0  # of a log odds; an infinite coefficient that stopped growing has a larger one
+LARGEST_ERROR = 10.0  # of a log odds; an infinite coefficient that stopped growing has a larger one
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,8 @@ class ModelUtility:
     """A model fitted on both tables.
 
     reference: category of each predictor that the others are compared with. left_out: terms without a finite
-    coefficient in one of the tables, since no row, or rows of one outcome only, have the category there.
+    coefficient in one of the tables, since no row, or rows of one outcome only, have the category there, and terms
+    that earlier ones determine in one of the tables, which are in neither model.
     """
 
     model: LogisticModel
@@ -103,8 +104,8 @@ def model_utility(real: Rows, synthetic: Rows, model: LogisticModel) -> ModelUti
 
     The reference category of a predictor is the one whose rarer outcome is most frequent in the table where it is
     rarest. Raises ValueError for an unknown variable or category, no predictors, a target among them, a predictor
-    without a category that has both outcomes in both tables, predictors that determine each other or the target, and
-    as `Compared` does.
+    without a category that has both outcomes in both tables, predictors that determine the target, and as
+    `Compared` does.
     """
     Compared(real, synthetic)
     domain = real.domain
@@ -132,13 +133,24 @@ def model_utility(real: Rows, synthetic: Rows, model: LogisticModel) -> ModelUti
         comparable.append(rarest[others] > 0)
     compared = np.concatenate(comparable)
 
+    designs = [
+        indicators(
+            np.column_stack([order[rows.codes[:, axis]] for order, axis in zip(orders, predictors, strict=True)]),
+            widths,
+        )
+        for rows in (real, synthetic)
+    ]
+    present = [np.asarray(design.sum(axis=0)) > 0 for design in designs]
+    determined = np.zeros(len(compared), dtype=bool)
+    for design, own in zip(designs, present, strict=True):
+        candidates = np.flatnonzero(own & ~determined)
+        determined[np.delete(candidates, independent_columns(design[:, candidates]))] = True
+    compared &= ~determined
     estimates = []
-    for rows in (real, synthetic):
-        codes = np.column_stack([order[rows.codes[:, axis]] for order, axis in zip(orders, predictors, strict=True)])
-        design = indicators(codes, widths)
-        columns = independent_columns(design)
+    for rows, design, own in zip((real, synthetic), designs, present, strict=True):
+        columns = np.flatnonzero(own & ~determined)
         fit = fit_logistic(design[:, columns], rows.codes[:, target] == label)
-        estimates.append(_estimates(fit, columns, compared, model))
+        estimates.append(_estimates(fit, compared[columns], model))
     terms = ["(Intercept)"]
     for axis, reference in zip(predictors, references, strict=True):
         variable = domain.variables[axis]
@@ -161,13 +173,8 @@ def _rarer_outcome(rows: Rows, axis: int, target: int, label: int) -> NDArray[np
     return np.minimum(counts[::2], counts[1::2])
 
 
-def _estimates(
-    fit: LogisticFit, columns: NDArray[np.int64], compared: NDArray[np.bool_], model: LogisticModel
-) -> tuple[list[float], list[float]]:
+def _estimates(fit: LogisticFit, chosen: NDArray[np.bool_], model: LogisticModel) -> tuple[list[float], list[float]]:
     """Coefficients and standard errors of the compared columns."""
-    if not np.isin(np.flatnonzero(compared), columns).all():
-        raise ValueError(f"model {model.title}: predictors determine each other: leave one of them out")
-    chosen = compared[columns]
     errors = fit.standard_errors[chosen]
     if (errors > LARGEST_ERROR).any():
         raise ValueError(f"model {model.title}: predictors determine the target: leave one out or group categories")

@@ -41,7 +41,7 @@ def test_one_predictor_has_the_odds_ratios_of_its_table():
     ("real", "real_error", "synthetic", "synthetic_error", "overlap"),
     [
         (1.0, 0.1, 1.0, 0.1, 1),
-        (0.0, 0.5, 0.0, 1.0, (1 + 1 / 2) / 2),  # one inside the other: all of one, half of the other
+        (1.0, 0.5, 1.5, 1.0, (1 + 1 / 2) / 2),  # one inside the other: all of one, half of the other
         (0.0, 1.0, 2 * norm.ppf(0.975), 1.0, 0),  # they touch
         (0.0, 1.0, 4 * norm.ppf(0.975), 1.0, -1),  # apart by a whole width
         (0.0, 1.0, 1.25, 1.0, 1 - 1.25 / (2 * norm.ppf(0.975))),
@@ -75,7 +75,6 @@ def test_a_category_without_both_outcomes_in_one_table_is_left_out_and_changes_n
         (lambda: fitted(predictors=()), "it needs predictors"),
         (lambda: fitted(predictors=("age", "ill")), "not the target"),
         (lambda: model_utility(of(9, 0, 0, 9, 9, 0), SYNTHETIC, MODEL), "no category of age has both outcomes"),
-        (lambda: fitted(target="age", category="65+", predictors=("ill", "sex"), twin=True), "determine each other"),
     ],
 )
 def test_what_is_wrong_is_named(make, message):
@@ -90,10 +89,18 @@ def test_predictors_that_determine_the_target_together_are_an_error():
         model_utility(rows, rows, LogisticModel("ill", "yes", ("sex", "age")))
 
 
-def fitted(twin=False, **changes):
-    rows = [
-        Rows(DOMAIN, np.column_stack([one.codes[:, 2], one.codes[:, 1:]])) if twin else one for one in (REAL, SYNTHETIC)
+def test_terms_that_earlier_ones_determine_are_in_neither_model():
+    twins = [
+        Rows(DOMAIN, np.column_stack([one.codes[:, 1] == 2, one.codes[:, 1:]]).astype(int)) for one in (REAL, SYNTHETIC)
     ]
-    return model_utility(
-        *rows, LogisticModel(**({"target": "ill", "category": "yes", "predictors": ("age",)} | changes))
-    )
+    alone = model_utility(*twins, MODEL)
+    for pair in (twins, (twins[0], Rows(DOMAIN, SYNTHETIC.codes)), (Rows(DOMAIN, REAL.codes), twins[1])):
+        found = model_utility(*pair, LogisticModel("ill", "yes", ("age", "sex")))
+        assert found.left_out == ("sex = m",)
+        assert [one.term for one in found.coefficients] == [one.term for one in alone.coefficients]
+        assert [one.overlap for one in found.coefficients] == pytest.approx([one.overlap for one in alone.coefficients])
+
+
+def fitted(**changes):
+    model = LogisticModel(**({"target": "ill", "category": "yes", "predictors": ("age",)} | changes))
+    return model_utility(REAL, SYNTHETIC, model)

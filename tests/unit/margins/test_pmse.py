@@ -10,7 +10,7 @@ from synth_platform.margins.utility.compared import Compared
 from synth_platform.margins.utility.pmse import cart_propensity, logistic_propensity
 from synth_platform.margins.utility.tables import table_utility
 
-DOMAIN = Domain((Variable("x", tuple("abcd")), Variable("y", tuple("ab")), Variable("z", ("only",))))
+DOMAIN = Domain((Variable("x", tuple("abcd")), Variable("y", tuple("ab")), Variable("z", ("only", "never"))))
 
 
 def rows(count, seed, power=1.0):
