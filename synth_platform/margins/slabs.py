@@ -49,8 +49,8 @@ class Layout:
 
     def at(self, array: Table, position: tuple[int, ...]) -> Table:
         """View of a contiguous array at a position of the leading axes, broadcastable to `slab`."""
-        index = tuple(place for place, has in zip(position, self.leading, strict=True) if has)
-        there: Table = array[(*index, ...)]  # the dots: a view, also of a single cell
+        places = (place for place, has in zip(position, self.leading, strict=True) if has)
+        there: Table = array[tuple(slice(place, place + 1) for place in places)]
         return there.reshape(tuple(cells if has else 1 for cells, has in self.runs))
 
     @property
