@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+import polars as pl
 
 from synth_platform.margins.domain import Codes, Domain
 from synth_platform.margins.margin import Counts, Margin, MarginSet
@@ -32,6 +33,11 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The rows with original values and types."""
+        return self.domain.frame(self.codes)
 
     def count(self, names: Sequence[str]) -> Counts:
         """Rows in each cell over the named variables, [categories of the first, …]."""
