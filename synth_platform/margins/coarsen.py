@@ -70,6 +70,10 @@ def coarsen(
     apportion keeps both promises of the coarsened variant, no non-zero count below L and multiples of L; so does
     subtract_multiple. subtract keeps the first alone, subtract_below_limit neither.
 
+    A fit looks at shares, not at totals. An adjustment with a floor takes people from large cells and leaves the lifted
+    ones, whose share of a smaller total grows: where small cells are many, it is further from the true shares than the
+    coarsened margin is.
+
     total: T. None takes the mean total of the given margins rounded to a multiple of L, so the released counts tell the
     sample size to within L/2. A number is taken as it stands and goes out, in the counts and in the provenance: give
     the exact sample size where it is public. Every margin is adjusted to the same T.
