@@ -1,12 +1,11 @@
-"""Maximum entropy without the full table: candidate rows of a Chow-Liu tree, their weights raked to every margin.
+"""Maximum entropy without the full table: candidate rows of a proposal, their weights raked to every margin.
 
 Raking weights projects what they stand for at first on the margins, q ↦ argmin KL(p ‖ q). For a general proposal this
 is not the distribution of maximum entropy: weights have to start at 1/q, whose variance has no bound. It is, with
 weights that start equal, when q is log-linear in functions of single margins' variables: the projection multiplies q
 by more such functions, stays log-linear and matches the margins, and the distribution that does both is unique
-(Csiszár 1975, Ann. Probab. 3). A tree has log q = Σ log p(pair) − Σ log p(variable), and here every pair is one that a
-margin holds, however its counts were smoothed. Rejecting rows in a cell where a target is nought keeps this true:
-every distribution that matches is nought there.
+(Csiszár 1975, Ann. Probab. 3). Such a q comes of `proposal`. Rejecting rows in a cell where a target is nought keeps
+this true: every distribution that matches is nought there.
 
 What no margin fixes has the sampling error of `effective_sample_size` independent rows. A cell of a margin that no
 candidate hits cannot be matched: `unreached` and the residuals tell.
@@ -17,25 +16,21 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import minimum_spanning_tree
-from scipy.special import rel_entr
 
 from synth_platform.margins.domain import Codes, Domain
 from synth_platform.margins.fitted import FitReport
-from synth_platform.margins.junction_tree import MOST_CELLS, JunctionTreeFit, fit_junction_tree
-from synth_platform.margins.margin import Counts, Margin, MarginSet
+from synth_platform.margins.junction_tree import MOST_CELLS
+from synth_platform.margins.margin import Counts, MarginSet
+from synth_platform.margins.proposal import proposal
 from synth_platform.margins.stopping import StoppingRule, total_variation
 from synth_platform.margins.targets import Targets, normalise
 
 CANDIDATES = 400_000
-UNIFORM = 0.02  # share of a pair's probability that is spread evenly over its cells with people
 BATCHES = 50
 BLOCK_CELLS = 2**14
 
@@ -97,8 +92,8 @@ def fit_weighted_rows(
     """Rakes the weights of candidate rows to margins, each normalised to its own total.
 
     tolerance: largest residual, a total variation, at which the margins count as matched. Fewer candidates than asked
-    for are used when nearly all rows of the tree are impossible. Raises ValueError for less than one candidate, margins
-    without a common cell, or when all rows drawn were impossible.
+    for are used when nearly all rows of the proposal are impossible. Raises ValueError for less than one candidate,
+    margins without a common cell, or when all rows drawn were impossible.
     """
     if candidates < 1:
         raise ValueError("candidates: at least one row is due")
@@ -119,50 +114,9 @@ def fit_weighted_rows(
     return WeightedRowsFit(domain, rows, weights / weights.sum(), unreached, report)
 
 
-def chow_liu(margins: MarginSet) -> JunctionTreeFit:
-    """The spanning forest of largest mutual information over pairs that a margin holds, its tables smoothed.
-
-    Smoothing gives rare cells more candidates than people; a cell without people gets none (Chow & Liu 1968, IEEE
-    Trans. Inf. Theory 14).
-    """
-    domain, targets = margins.domain, normalise(margins)
-    pairs: dict[tuple[int, int], Counts] = {}
-    for target in sorted(targets, key=lambda target: target.probabilities.size):
-        axes = domain.axes(target.names)
-        for one, other in combinations(range(len(axes)), 2):
-            pair = target.probabilities.sum(axis=tuple(axis for axis in range(len(axes)) if axis not in (one, other)))
-            first, second = axes[one], axes[other]
-            pairs.setdefault((min(first, second), max(first, second)), pair if first < second else pair.T)
-    count = len(domain.names)
-    information = [-_mutual_information(pair) for pair in pairs.values()]
-    ends = np.array(list(pairs), dtype=np.int64).reshape(-1, 2).T
-    edges = minimum_spanning_tree(csr_array((information, (ends[0], ends[1])), shape=(count, count))).tocoo()
-    tables: dict[tuple[int, ...], Counts] = {
-        (first, second): pairs[first, second]
-        for first, second in zip(*map(np.ndarray.tolist, edges.coords), strict=True)
-    }
-    for axis in set(range(count)).difference(*tables):
-        holder = next(target for target in targets if domain.names[axis] in target.names)
-        own = holder.names.index(domain.names[axis])
-        tables[axis,] = holder.probabilities.sum(axis=tuple(i for i in range(len(holder.names)) if i != own))
-    smoothed = tuple(
-        Margin(tuple(domain.names[axis] for axis in axes), _smooth(table), ()) for axes, table in tables.items()
-    )
-    return fit_junction_tree(replace(margins, margins=smoothed, zeros=()), most_cycles=1)
-
-
-def _mutual_information(pair: Counts) -> float:
-    return float(rel_entr(pair, np.outer(pair.sum(1), pair.sum(0))).sum())
-
-
-def _smooth(table: Counts) -> Counts:
-    inhabited = table > 0
-    return np.asarray((1 - UNIFORM) * table + UNIFORM * inhabited / inhabited.sum())
-
-
 def _candidates(margins: MarginSet, targets: Targets, wanted: int, generator: np.random.Generator) -> Candidates:
-    """Rows of the tree that no target and no structural zero forbids, codes [at most wanted, variables]."""
-    domain, tree = margins.domain, chow_liu(margins)
+    """Rows of the proposal that no target and no structural zero forbids, codes [at most wanted, variables]."""
+    domain, tree = margins.domain, proposal(margins)
     allowed = [(target.names, target.probabilities > 0) for target in targets]
     allowed += [(zero.names, ~zero.cells(domain.project(zero.names))) for zero in margins.zeros]
     kept: list[Candidates] = []

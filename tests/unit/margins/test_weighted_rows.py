@@ -1,14 +1,15 @@
 """Weighted rows against brute-force iterative proportional fitting of the full table, and what they say of misses."""
 
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 from synth_platform.margins.domain import Domain, Variable
 from synth_platform.margins.margin import Margin, MarginSet
+from synth_platform.margins.proposal import proposal
 from synth_platform.margins.structural_zeros import StructuralZero
-from synth_platform.margins.weighted_rows import chow_liu, fit_weighted_rows
+from synth_platform.margins.weighted_rows import fit_weighted_rows
 
 SHAPE = (2, 3, 4, 2, 3, 3, 2)
 NAMES = tuple("abcdefg")
@@ -69,7 +70,7 @@ def test_triples_approach_the_dense_fit_as_candidates_grow():
     assert distances[0] > 1.8 * distances[1] > 1.8**2 * distances[2]
     assert distances[2] < 0.01
     assert max(distances_of(fits[2].probabilities, full)) < 0.01
-    assert mean_distance(chow_liu(margins).probabilities, full) > 5 * distances[2]
+    assert mean_distance(proposal(margins).probabilities, full) > 5 * distances[2]
     assert [fit.report.status for fit in fits[1:]] == ["matched", "matched"]
     for margin in margins:
         assert over(full, margin.names) == pytest.approx(fits[2].probabilities(margin.names), abs=3e-6)
@@ -96,15 +97,6 @@ def test_larger_and_single_margins_are_raked_too():
     fit = fit_weighted_rows(margins, np.random.default_rng(6), 100_000, 1e-5)
     assert fit.report.status == "matched"
     assert mean_distance(fit.probabilities, dense_fit(margins)) < 0.01
-
-
-def test_the_tree_is_that_of_the_largest_mutual_information():
-    chain = np.einsum(
-        "ab,bc,cd,de,ef,fg->abcdefg",
-        *(np.random.default_rng(axis).gamma(0.3, size=SHAPE[axis : axis + 2]) + 0.01 for axis in range(6)),
-    )
-    tree = chow_liu(margins_of(chain, PAIRS)).tree
-    assert {frozenset(clique) for clique in tree.cliques} == {frozenset(pair) for pair in pairwise(NAMES)}
 
 
 def test_cells_without_candidates_are_reported_and_bound_their_residual():
