@@ -11,14 +11,14 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 from scipy.sparse import csr_array, vstack
 
 from synth_platform.margins.bounds_shuttle import Axes, ContradictoryMarginsError, Tables
 from synth_platform.margins.intervals import Intervals, WholeCounts
 
 _INFEASIBLE = 2
-_NODES = 2_000
+_NODES = 200
 _TOLERANCE = 1e-5  # of a bound that is a whole number in exact arithmetic
 
 
@@ -45,9 +45,9 @@ def linear_programming_bounds(
         for cell in range(len(lower)):
             objective = sums[table][[cell]].toarray()[0]
             if found.least[table][cell] > lower[cell]:
-                lower[cell] = max(lower[cell], _minimum(objective, said, found))
+                lower[cell] = max(lower[cell], _minimum(objective, said, found, int(found.least[table][cell])))
             if found.most[table][cell] < upper[cell]:
-                upper[cell] = min(upper[cell], -_minimum(-objective, said, found))
+                upper[cell] = min(upper[cell], -_minimum(-objective, said, found, -int(found.most[table][cell])))
     return {
         table: Intervals(lower.reshape(outer[table].lower.shape), upper.reshape(outer[table].upper.shape))
         for table, (lower, upper) in bounds.items()
@@ -83,19 +83,35 @@ def _sums(joint: NDArray[np.int64], shape: tuple[int, ...], table: Axes) -> csr_
     return csr_array(entries, shape=(int(np.prod(dimensions, dtype=np.int64)), len(joint)))
 
 
-def _minimum(objective: NDArray[np.float64], said: LinearConstraint, found: _Found) -> int:
+def _minimum(objective: NDArray[np.float64], said: LinearConstraint, found: _Found, attained: int) -> int:
+    """A proven lower bound on a sum of joint cells; the least that a table of people has, nodes permitting.
+
+    attained: the least sum found so far. Fractions come first, being cheap: where their answer is whole, or rounds up
+    to what is attained already, it is the answer in people too.
+    """
+    relaxed = _solved(objective, said, whole=False)
+    if relaxed.x is not None and np.abs(relaxed.x - np.rint(relaxed.x)).max() < _TOLERANCE:
+        found.add(relaxed.x)
+        return int(np.rint(relaxed.fun))
+    if relaxed.x is not None and np.ceil(relaxed.fun - _TOLERANCE) >= attained:
+        return attained
+    answer = _solved(objective, said, whole=True)
+    if answer.x is not None:
+        found.add(answer.x)
+    bounds = (relaxed.fun, answer.mip_dual_bound)
+    proven = [bound for bound in bounds if bound is not None and np.isfinite(bound)]
+    # where nothing was proven, the bound that was given stands
+    return int(np.ceil(max(proven) - _TOLERANCE)) if proven else int(np.iinfo(np.int64).min + 1)
+
+
+def _solved(objective: NDArray[np.float64], said: LinearConstraint, *, whole: bool) -> OptimizeResult:
     answer = milp(
         objective,
-        integrality=np.ones(len(objective), np.int64),
+        integrality=np.full(len(objective), int(whole)),
         bounds=Bounds(0, np.inf),
         constraints=said,
         options={"mip_rel_gap": 0.0, "node_limit": _NODES},
     )
     if answer.status == _INFEASIBLE:
         raise ContradictoryMarginsError
-    if answer.x is not None:
-        found.add(answer.x)
-    bound = answer.mip_dual_bound
-    if bound is None or not np.isfinite(bound):  # nothing was proven: the bound that was given stands
-        return int(np.iinfo(np.int64).min + 1)
-    return int(np.ceil(bound - _TOLERANCE))
+    return answer

@@ -37,8 +37,8 @@ from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.structural_zeros import possible
 
 Method = Literal["linear_programming", "shuttle"]
-MOST_JOINT_CELLS = 2_000
-MOST_BOUNDED_CELLS = 400
+MOST_JOINT_CELLS = 500
+MOST_BOUNDED_CELLS = 150
 
 
 @dataclass(frozen=True)
