@@ -36,8 +36,7 @@ class Recoded:
         unseen = self.table.filter(~pl.col("label").is_in(categories))
         if len(unseen):
             raise ValueError(
-                f"{self.where}: {len(unseen):,} distinct value(s) are none of its categories in the recipe; "
-                "add them there or correct the table"
+                f"{self.where}: values are none of its categories in the recipe; add them there or correct the table"
             )
         return replace(self, categories=categories)
 
@@ -51,8 +50,7 @@ class Recoded:
         label = value.replace_strict(label_of, default=None, return_dtype=pl.String)
         if label.null_count() and not partly:
             raise ValueError(
-                f"{self.where}: {label.null_count():,} distinct value(s) are in no group of the recipe; "
-                "add them to one or correct the table"
+                f"{self.where}: values are in no group of the recipe; add them to one or correct the table"
             )
         told = CurationStep("grouped", tuple(groups), self._rows(label.is_not_null()), _merged(value, label))
         labels = tuple(groups)
@@ -67,10 +65,9 @@ class Recoded:
         """
         text = self.table["label"]
         number = text.set(~text.str.contains(NUMBER), None).cast(pl.Float64)
-        unusable = int((number.is_null() & ~text.is_in(self.grouped)).sum())
-        if unusable:
+        if (number.is_null() & ~text.is_in(self.grouped)).any():
             raise ValueError(
-                f"{self.where}: {unusable:,} distinct value(s) are no numbers, which top, bottom and bands are for; "
+                f"{self.where}: values are no numbers, which top, bottom and bands are for; "
                 "name them in null_values or groups"
             )
         x = number.fill_null(np.nan).to_numpy()
@@ -97,8 +94,7 @@ class Recoded:
             outside = between & ((band < 0) | (band >= len(bands) - 1))
             if outside.any():
                 raise ValueError(
-                    f"{self.where}: {int(outside.sum()):,} distinct value(s) are outside of the bands; "
-                    "add edges, or code them by bottom or top"
+                    f"{self.where}: values are outside of the bands; add edges, or code them by bottom or top"
                 )
             middle = _band_labels(bands, whole)
             made = pl.Series(middle, dtype=pl.String).gather(np.where(between, band, 0))
