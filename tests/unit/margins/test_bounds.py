@@ -178,6 +178,18 @@ def test_all_pairs_of_24_variables_are_bounded_together():
             assert (bounds[axes].upper[7] == np.where(cells[7] > 0, 14 - (cells[7] > 0).sum() + 1, 0)).all()
 
 
+def test_bounds_are_of_whole_people():
+    """Of three joint cells any two share a category of at most one person, twice over: halves make 3, people 2."""
+    possible = np.zeros((4, 4, 4), dtype=bool)
+    for first in (0, 2):
+        for other in np.eye(3, dtype=int):
+            possible[tuple(first + other)] = True
+    caps = Intervals(np.zeros(4, np.int64), np.array([1, 9, 1, 9]))
+    outer = {(): Intervals(np.array(0), np.array(9))}
+    bounds = linear_programming_bounds(possible, dict.fromkeys([(0,), (1,), (2,)], caps), outer)
+    assert (bounds[()].lower, bounds[()].upper) == (0, 2)
+
+
 def test_margins_of_different_people_contradict_each_other():
     known = {(0,): point([3, 4]), (1,): point([5, 5])}
     with pytest.raises(ContradictoryMarginsError, match="contradict"):
