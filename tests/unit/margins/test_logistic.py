@@ -59,6 +59,6 @@ def test_rows_that_are_all_told_apart_settle():
 
 
 def test_steps_that_do_not_settle_are_an_error(monkeypatch):
-    monkeypatch.setattr("synth_platform.margins.utility.logistic.MOST_STEPS", 1)
+    monkeypatch.setitem(fit_logistic.__globals__, "MOST_STEPS", 1)
     with pytest.raises(ValueError, match="did not settle"):
         fit_logistic(sparse.csr_array([[1.0], [1.0], [1.0]]), np.array([True, False, True]))
