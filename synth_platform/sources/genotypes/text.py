@@ -17,7 +17,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from synth_platform.sources.genotypes.block import BLOCK_BYTES, OVERLONG_ID, GenotypeError, overlong_id
+from synth_platform.sources.genotypes.block import (
+    BLOCK_BYTES,
+    OVERLONG_ID,
+    GenotypeError,
+    overlong_id,
+    require_samples,
+)
 
 Bytes = NDArray[np.uint8]
 Positions = NDArray[np.int64]
@@ -170,6 +176,15 @@ def read_line(file: BinaryIO, path: Path, number: int) -> bytes:
     if line and not line.endswith(b"\n"):
         raise _cut(path)
     return line.rstrip(b"\r\n")
+
+
+def sample_names(cells: Sequence[bytes], path: Path, line: int) -> tuple[str, ...]:
+    """Names of the samples in the header, line `line`; GenotypeError if they are not UTF-8, or as `require_samples`."""
+    try:
+        names = [name.decode() for name in cells]
+    except UnicodeDecodeError:
+        raise GenotypeError(f"{path}, line {line}: the header is not UTF-8; write it so") from None
+    return require_samples(names, path)
 
 
 def line_blocks(file: BinaryIO, path: Path, *, size: int, first: int) -> Iterator[Lines]:

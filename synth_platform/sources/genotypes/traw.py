@@ -20,7 +20,6 @@ from synth_platform.sources.genotypes.block import (
     Field,
     GenotypeBlock,
     GenotypeError,
-    require_samples,
     require_size,
 )
 from synth_platform.sources.genotypes.text import (
@@ -31,6 +30,7 @@ from synth_platform.sources.genotypes.text import (
     numbers,
     open_text,
     read_line,
+    sample_names,
     site_table,
     words,
 )
@@ -68,11 +68,7 @@ class TrawReader:
                 f"{path}, line 1: not the header of a .traw, {', '.join(name.decode() for name in FIXED)} and samples; "
                 "export it with plink2 --export A-transpose"
             )
-        try:
-            names = [name.decode() for name in header[len(FIXED) :]]
-        except UnicodeDecodeError:
-            raise GenotypeError(f"{path}, line 1: the header is not UTF-8; write it so") from None
-        self.samples = require_samples(names, path)
+        self.samples = sample_names(header[len(FIXED) :], path, 1)
 
     @property
     def files(self) -> tuple[Path, ...]:

@@ -26,7 +26,6 @@ from synth_platform.sources.genotypes.block import (
     Field,
     GenotypeBlock,
     GenotypeError,
-    require_samples,
     require_size,
 )
 from synth_platform.sources.genotypes.calls import CELL_BY_CELL, UNREADABLE, allele_count, allele_counts
@@ -38,6 +37,7 @@ from synth_platform.sources.genotypes.text import (
     line_blocks,
     open_text,
     read_line,
+    sample_names,
     site_table,
     words,
 )
@@ -58,11 +58,7 @@ class VcfReader:
             self._header_lines, header = _read_header(file, path)
         if header[: len(FIXED)] != list(FIXED):
             raise GenotypeError(f"{path}, line {self._header_lines}: the file has no genotypes; export it with samples")
-        try:
-            names = [name.decode() for name in header[len(FIXED) :]]
-        except UnicodeDecodeError:
-            raise GenotypeError(f"{path}, line {self._header_lines}: the header is not UTF-8; write it so") from None
-        self.samples = require_samples(names, path)
+        self.samples = sample_names(header[len(FIXED) :], path, self._header_lines)
 
     @property
     def files(self) -> tuple[Path, ...]:

@@ -335,18 +335,18 @@ def copy_home(home: Path, root: Path) -> None:
     raise AssertionError(f"{home} does not hold still")
 
 
+def copied_platform(platform: Platform, root: Path, seeded: int | None = None) -> Platform:
+    """A copy of a home whose cohorts are its own, with a seeded source of noise if asked for."""
+    copy_home(platform.home.root, root)
+    register = root / "cohorts.json"
+    register.write_text(register.read_text("utf-8").replace(str(platform.home.root), str(root)), "utf-8")
+    return Platform.at(root, seeded=seeded)
+
+
 @pytest.fixture
 def copied(finished: Platform, tmp_path: Path) -> Callable[..., Platform]:
-    """A copy of the finished run, with a seeded source of noise if asked for."""
-
-    def copy(seeded: int | None = None) -> Platform:
-        root = tmp_path / "home"
-        copy_home(finished.home.root, root)
-        register = root / "cohorts.json"
-        register.write_text(register.read_text("utf-8").replace(str(finished.home.root), str(root)), "utf-8")
-        return Platform.at(root, seeded=seeded)
-
-    return copy
+    """A copy of the finished run: `copied(seeded=1)`."""
+    return lambda seeded=None: copied_platform(finished, tmp_path / "home", seeded)
 
 
 @pytest.fixture

@@ -30,13 +30,13 @@ LOG_E = np.array([30.0, 28.0, 26.0, 0.0, -1.0, -2.0, 0.5, -0.5])
 SENSITIVITY = 0.5
 
 
-def discovering_spec(**changes: Any) -> CohortSpec:
+def toy_spec(**changes: Any) -> CohortSpec:
     document: Document = {
         "name": "toy",
         "kind": "omics",
         "title": "Toy cohort",
         "source_code": "LOCAL",
-        "privacy": {"domain": "toy", "n_ref": 100, "budget": {"epsilon": 40.0, "delta": 1e-5}},
+        "privacy": {"domain": "toy", "n_ref": 100, "budget": {"epsilon": 2.0, "delta": 1e-5}},
         "dua_tag": "RELEASE_REVIEWED",
         "source": {"reader": "tables"},
         "expression": {"unit": "tpm", "panel": list(FEATURES), "annotation": "none"},
@@ -56,6 +56,13 @@ def discovering_spec(**changes: Any) -> CohortSpec:
         "plans": {"eps1": {"epsilon": 1.0, "delta": 1e-5}},
         "generators": ["G0A"],
         "synthetic": {"rows": 3, "seeds": [1, 2, 3, 4, 5]},
+    }
+    return CohortSpec.model_validate({**document, **changes})
+
+
+def discovering_spec(**changes: Any) -> CohortSpec:
+    discovering: Document = {
+        "privacy": {"domain": "toy", "n_ref": 100, "budget": {"epsilon": 40.0, "delta": 1e-5}},
         "discovery": {
             "contrasts": {
                 "basal": {"variable": "subtype", "case": ["A"], "sizes": [61, 43], "features": ["expression"]},
@@ -68,7 +75,7 @@ def discovering_spec(**changes: Any) -> CohortSpec:
             }
         },
     }
-    return CohortSpec.model_validate({**document, **changes})
+    return toy_spec(**{**discovering, **changes})
 
 
 @dataclass(frozen=True)

@@ -18,39 +18,14 @@ from synth_platform.privacy.events import event_from_json
 from synth_platform.release import package
 from synth_platform.release.folder import PackageError, verify_package
 from synth_platform.release.package import write_package
+from tests.unit.release.conftest import toy_spec
 
 PRIVATE_FIGURE = 0.123457  # stands for every gate figure: a function of private rows
 INPUT_FINGERPRINT = "f" * 64
 
 
 def spec(**changes: Any) -> CohortSpec:
-    document: dict[str, Any] = {
-        "name": "toy",
-        "kind": "omics",
-        "title": "Toy cohort",
-        "source_code": "LOCAL",
-        "privacy": {"domain": "toy", "n_ref": 100, "budget": {"epsilon": 2.0, "delta": 1e-5}},
-        "dua_tag": "RELEASE_REVIEWED",
-        "source": {"reader": "tables"},
-        "expression": {"unit": "tpm", "panel": ["G1", "G2"], "annotation": "none"},
-        "clinical": [
-            {"name": "subtype", "kind": "categorical", "categories": ["A", "B"]},
-            {"name": "days", "kind": "survival_time", "unit": "day", "minimum": 1, "maximum": 99},
-            {"name": "died", "kind": "event"},
-        ],
-        "outcome": {"label": "subtype", "time": "days", "event": "died"},
-        "batches": ["B1"],
-        "endpoints": [
-            {"name": "c_index", "chance": 0.5},
-            {"name": "macro_f1", "chance": 0.5},
-            {"name": "auroc", "chance": 0.5},
-            {"name": "spearman", "chance": 0.0},
-        ],
-        "plans": {"eps1": {"epsilon": 1.0, "delta": 1e-5}},
-        "generators": ["G0A"],
-        "synthetic": {"rows": 3, "seeds": [1, 2, 3, 4, 5]},
-    }
-    return CohortSpec.model_validate({**document, **changes})
+    return toy_spec(**{"expression": {"unit": "tpm", "panel": ["G1", "G2"], "annotation": "none"}, **changes})
 
 
 def table(**columns: Any) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from tests.integration.assets.conftest import Platform, Said, Session, copy_home, said, tiny_document
+from tests.integration.assets.conftest import Platform, Said, Session, copied_platform, said, tiny_document
 
 DISCOVERY = {
     "mu": 3.0,
@@ -68,16 +68,8 @@ def discovered(discovering: Session) -> Platform:
 
 @pytest.fixture
 def copy_of(discovered: Platform, tmp_path: Path) -> Callable[..., Platform]:
-    """A copy of the home with the lists, with a seeded source of noise if asked for."""
-
-    def copy(seeded: int | None = None) -> Platform:
-        root = tmp_path / "home"
-        copy_home(discovered.home.root, root)
-        register = root / "cohorts.json"
-        register.write_text(register.read_text("utf-8").replace(str(discovered.home.root), str(root)), "utf-8")
-        return Platform.at(root, seeded=seeded)
-
-    return copy
+    """A copy of the home with the lists: `copy_of(seeded=1)`."""
+    return lambda seeded=None: copied_platform(discovered, tmp_path / "home", seeded)
 
 
 @pytest.fixture
