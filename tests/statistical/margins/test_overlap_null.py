@@ -9,8 +9,8 @@ import pytest
 from scipy.special import expit
 
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.measures.models import LogisticModel, ModelUtility, model_utility
 from synth_platform.margins.rows import Rows
-from synth_platform.margins.utility.models import LogisticModel, ModelUtility, model_utility
 
 pytestmark = pytest.mark.statistical
 

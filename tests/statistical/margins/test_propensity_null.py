@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.measures.compared import Compared
+from synth_platform.margins.measures.pmse import Propensity, cart_propensity, logistic_propensity
 from synth_platform.margins.rows import Rows
-from synth_platform.margins.utility.compared import Compared
-from synth_platform.margins.utility.pmse import Propensity, cart_propensity, logistic_propensity
 
 pytestmark = pytest.mark.statistical
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.measures.tables import table_utility
 from synth_platform.margins.rows import Rows
-from synth_platform.margins.utility.tables import table_utility
 
 pytestmark = pytest.mark.statistical
 

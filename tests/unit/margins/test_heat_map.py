@@ -8,8 +8,8 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
-from synth_platform.margins.utility.heat_map import ABOVE, COLOURS, heat_map_png
-from synth_platform.margins.utility.tables import TableUtility
+from synth_platform.margins.measures.heat_map import ABOVE, COLOURS, heat_map_png
+from synth_platform.margins.measures.tables import TableUtility
 
 
 def table(first, second, s_pmse, preserved=False):

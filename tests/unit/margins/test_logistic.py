@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from synth_platform.margins.utility.logistic import fit_logistic, independent_columns, indicators
+from synth_platform.margins.measures.logistic import fit_logistic, independent_columns, indicators
 
 
 def test_the_odds_ratio_of_a_two_by_two_table_and_woolfs_standard_error():
@@ -59,6 +59,6 @@ def test_rows_that_are_all_told_apart_settle():
 
 
 def test_steps_that_do_not_settle_are_an_error(monkeypatch):
-    monkeypatch.setitem(fit_logistic.__globals__, "MOST_STEPS", 1)
+    monkeypatch.setattr("synth_platform.margins.measures.logistic.MOST_STEPS", 1)
     with pytest.raises(ValueError, match="did not settle"):
         fit_logistic(sparse.csr_array([[1.0], [1.0], [1.0]]), np.array([True, False, True]))

@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import norm
 
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.measures.models import Coefficient, LogisticModel, model_utility
 from synth_platform.margins.rows import Rows
-from synth_platform.margins.utility.models import Coefficient, LogisticModel, model_utility
 
 DOMAIN = Domain(
     (Variable("sex", ("f", "m")), Variable("age", ("0-15", "16-64", "65+")), Variable("ill", ("no", "yes")))

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.measures import pmse
+from synth_platform.margins.measures.compared import Compared
+from synth_platform.margins.measures.pmse import cart_propensity, logistic_propensity
+from synth_platform.margins.measures.tables import table_utility
 from synth_platform.margins.rows import Rows
-from synth_platform.margins.utility import pmse
-from synth_platform.margins.utility.compared import Compared
-from synth_platform.margins.utility.pmse import cart_propensity, logistic_propensity
-from synth_platform.margins.utility.tables import table_utility
 
 DOMAIN = Domain((Variable("x", tuple("abcd")), Variable("y", tuple("ab")), Variable("z", ("only", "never"))))
 

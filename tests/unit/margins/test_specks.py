@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.measures.compared import Compared
+from synth_platform.margins.measures.pmse import Propensity, logistic_propensity
+from synth_platform.margins.measures.specks import specks
 from synth_platform.margins.rows import Rows
-from synth_platform.margins.utility.compared import Compared
-from synth_platform.margins.utility.pmse import Propensity, logistic_propensity
-from synth_platform.margins.utility.specks import specks
 
 DOMAIN = Domain((Variable("x", ("0", "1", "2")),))
 

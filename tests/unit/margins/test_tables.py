@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.measures import tables
+from synth_platform.margins.measures.compared import Compared, band
+from synth_platform.margins.measures.tables import table_utility
 from synth_platform.margins.rows import Rows
-from synth_platform.margins.utility import tables
-from synth_platform.margins.utility.compared import Compared, band
-from synth_platform.margins.utility.tables import table_utility
 
 WIDTHS = (3, 2, 4, 5)
 DOMAIN = Domain(tuple(Variable(name, tuple(map(str, range(w)))) for name, w in zip("abcd", WIDTHS, strict=True)))

@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.measures.compared import Compared
+from synth_platform.margins.measures.pmse import logistic_propensity
+from synth_platform.margins.measures.specks import specks
+from synth_platform.margins.measures.tables import table_utility
 from synth_platform.margins.rows import Rows
 from synth_platform.margins.utility import utility
-from synth_platform.margins.utility.compared import Compared
-from synth_platform.margins.utility.pmse import logistic_propensity
-from synth_platform.margins.utility.specks import specks
-from synth_platform.margins.utility.tables import table_utility
 
 CENSUS = Path(__file__).parents[4] / "shared" / "data" / "census" / "nist_acs_national2019.csv.gz"
 DOMAIN = Domain(tuple(Variable(name, tuple("0123")) for name in "abc"))

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
-from synth_platform.margins.utility.compared import Compared
-from synth_platform.margins.utility.logistic import fit_logistic, independent_columns, indicators
+from synth_platform.margins.measures.compared import Compared
+from synth_platform.margins.measures.logistic import fit_logistic, independent_columns, indicators
 
 Floats = NDArray[np.float64]
 LEAF_ROWS = 20  # fewest rows of a leaf; a tree has no other bound

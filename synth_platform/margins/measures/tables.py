@@ -17,8 +17,8 @@ from itertools import combinations
 import numpy as np
 
 from synth_platform.margins.domain import Codes
+from synth_platform.margins.measures.compared import Compared
 from synth_platform.margins.rows import Rows
-from synth_platform.margins.utility.compared import Compared
 
 MOST_COUNTERS = 1 << 19  # counters that stay in a processor's cache; sorting the rows is faster than more of them
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synth_platform.margins.utility.compared import ACCEPTABLE, GOOD
-from synth_platform.margins.utility.tables import TableUtility
+from synth_platform.margins.measures.compared import ACCEPTABLE, GOOD
+from synth_platform.margins.measures.tables import TableUtility
 
 BOUNDARIES = (0.0, 1.0, 2.0, GOOD, 5.0, ACCEPTABLE, 30.0, 100.0)
 # Light to dark, so that print and every colour vision keep the order: three greens are good, two yellows acceptable.

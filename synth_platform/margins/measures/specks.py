@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from scipy.stats import ks_2samp
 
-from synth_platform.margins.utility.compared import Compared
-from synth_platform.margins.utility.pmse import Propensity
+from synth_platform.margins.measures.compared import Compared
+from synth_platform.margins.measures.pmse import Propensity
 
 
 def specks(compared: Compared, propensity: Propensity) -> float:

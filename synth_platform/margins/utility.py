@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from synth_platform.margins.measures.compared import Band, Compared, band
+from synth_platform.margins.measures.pmse import Propensity, cart_propensity, logistic_propensity
+from synth_platform.margins.measures.specks import specks
+from synth_platform.margins.measures.tables import TableUtility, table_utility
 from synth_platform.margins.rows import Rows
-from synth_platform.margins.utility.compared import Band, Compared, band
-from synth_platform.margins.utility.pmse import Propensity, cart_propensity, logistic_propensity
-from synth_platform.margins.utility.specks import specks
-from synth_platform.margins.utility.tables import TableUtility, table_utility
 
 
 @dataclass(frozen=True)
