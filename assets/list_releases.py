@@ -19,11 +19,12 @@ from resources.register import RegisterResource
 from synth_platform.release.discovery import Stage
 from synth_platform.release.discovery_evidence import DOCUMENTS
 from synth_platform.release.discovery_package import list_sha256, write_list
-from synth_platform.release.discovery_rederive import require_list_rederived, unaudited_lists
+from synth_platform.release.discovery_rederive import require_list_rederived
 from synth_platform.release.folder import verify_package
 from synth_platform.release.reaudit import package_checksum
 from synth_platform.release.rederive import NotRederivedError
 from synth_platform.release.register import NO_ATTACKS
+from synth_platform.release.verdicts import unaudited
 
 
 def list_release_asset(stage: Stage, partitions: dg.PartitionsDefinition[Any]) -> dg.AssetsDefinition:
@@ -66,7 +67,8 @@ def list_release_asset(stage: Stage, partitions: dg.PartitionsDefinition[Any]) -
         problems += moved_on(
             context.instance, home, dict.fromkeys(c.asset_key for c in required), context.partition_key
         )
-        problems += [f"{stage}/{n}: the audit is of another one" for n in unaudited_lists(stored, stage, audit)]
+        judged_documents = {f"{stage}/{n}": document for n, document in stored.items()}
+        problems += [f"{n}: the audit is of another one" for n in unaudited(judged_documents, audit)]
         if problems:
             raise dg.Failure(f"nothing is released: {'; '.join(problems)}; run the plan again", allow_retries=False)
         try:

@@ -17,7 +17,7 @@ from synth_platform.discovery.contrast import contrast_study
 from synth_platform.discovery.documents import Study, discoveries_document, e_values_document
 from synth_platform.discovery.genotypes import genotype_study, read_study
 from synth_platform.normalize.rows import content_digest
-from synth_platform.privacy.fingerprint import FingerprintKey, canonical_json, sha256_hex
+from synth_platform.privacy.fingerprint import FingerprintKey, canonical_json
 from synth_platform.privacy.ledger import Ledger
 from synth_platform.privacy.private_errors import quiet_errors
 from synth_platform.privacy.replay import NotPaidError, Replay
@@ -71,9 +71,3 @@ def asked_of_files(spec: Registered, folder: Path, plan: DiscoveryPlan) -> tuple
             return genotype_study(spec, folder, plan), study_digest(read_study(spec, folder, plan.contrast))
     stage = stage_of_files(spec, folder)
     return contrast_study(spec, plan, stage.reference), content_digest(stage.rows)
-
-
-def unaudited_lists(documents: Mapping[str, Document], stage: Stage, report: Document) -> list[str]:
-    """Names of documents that are not those the audit report is about."""
-    audited = report["documents"]
-    return [name for name, d in documents.items() if audited.get(f"{stage}/{name}") != sha256_hex(canonical_json(d))]
