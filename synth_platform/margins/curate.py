@@ -177,10 +177,8 @@ def _refuse_unknown(
 
 
 def _refuse_impossible(rows: Rows, zero: StructuralZero, source: str) -> None:
-    within = np.ones(len(rows), dtype=bool)
-    for (_, labels), axis in zip(zero.categories, rows.domain.axes(zero.names), strict=True):
-        within &= np.isin(np.array(rows.domain.variables[axis].categories), labels)[rows.codes[:, axis]]
-    if within.any():
+    impossible = zero.cells(rows.domain.project(zero.names)).ravel()
+    if impossible[rows.domain.positions(rows.codes, zero.names)].any():
         raise CurationError(
             f"{source}: somebody is in the structural zero of {' × '.join(zero.names)}; take it out of the recipe, or "
             "correct the table"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,7 +51,7 @@ class Variable:
                 f"variable {self.name} has {len(self.categories):,} categories, more than {MOST_CATEGORIES:,}: "
                 "leave it out if it names people, or band it in the recipe"
             )
-        repeated = next((label for label, times in Counter(self.categories).items() if times > 1), None)
+        repeated = first_repeated(self.categories)
         if repeated is not None:
             raise ValueError(f"variable {self.name} has the category {repeated!r} twice")
         if self.missing is not None and self.missing not in self.categories:
@@ -88,7 +88,7 @@ class Domain:
     def __post_init__(self) -> None:
         if not self.variables:
             raise ValueError("there are no variables")
-        repeated = next((name for name, times in Counter(self.names).items() if times > 1), None)
+        repeated = first_repeated(self.names)
         if repeated is not None:
             raise ValueError(f"variable {repeated} is named twice")
 
@@ -119,6 +119,19 @@ class Domain:
         """The named variables, in the order named."""
         return Domain(tuple(self.variables[axis] for axis in self.axes(names)))
 
+    def positions(self, codes: NDArray[np.integer], names: Sequence[str]) -> Codes:
+        """Position [rows] of each row of `codes` [rows, variables] in the flat table over the named variables."""
+        cells = np.zeros(len(codes), dtype=np.int64)
+        for axis in self.axes(names):
+            cells *= self.shape[axis]
+            cells += codes[:, axis]
+        return cells
+
     def frame(self, codes: Codes) -> pl.DataFrame:
         """Rows [n, variables] of codes as a table with original values and types."""
         return pl.DataFrame([variable.values(codes[:, axis]) for axis, variable in enumerate(self.variables)])
+
+
+def first_repeated(labels: Iterable[str]) -> str | None:
+    """The first label that is there more than once, if one is."""
+    return next((label for label, times in Counter(labels).items() if times > 1), None)

@@ -15,6 +15,7 @@ from typing import Any, get_args
 
 import yaml
 
+from synth_platform.margins.as_written import AsWritten
 from synth_platform.margins.domain import Domain, Kind, Variable
 
 YAML, JSON = "domain.yaml", "domain.json"
@@ -53,8 +54,7 @@ def read_domain(folder: Path) -> Domain | None:
     path = paths[0]
     try:
         text = path.read_text(encoding="utf-8")
-        # Every scalar stays the text it was written as: `no` is a category, not False.
-        document = yaml.load(text, yaml.BaseLoader) if path.name == YAML else json.loads(text, **_TEXT)
+        document = yaml.load(text, AsWritten) if path.name == YAML else json.loads(text, **_TEXT)
     except (yaml.YAMLError, ValueError) as error:
         mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
         where = "" if mark is None else f", line {mark.line + 1}"

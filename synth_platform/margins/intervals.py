@@ -25,10 +25,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from synth_platform.margins.coarsen import Rounding, Variant, Zeros
 from synth_platform.margins.margin import Counts
 
 WholeCounts = NDArray[np.int64]
-Variant = Literal["unaltered", "controlled", "coarsened", "adjusted"]
+Made = Variant | Literal["unaltered"]
 _SLACK = 1e-6  # of a count that was written as a decimal
 
 
@@ -44,10 +45,10 @@ class ReleaseRule:
     shift or floor of a variant other than adjusted, or a negative total or floor.
     """
 
-    variant: Variant
+    variant: Made
     limit: int = 10
-    zeros: Literal["kept", "lifted"] = "kept"
-    rounding: Literal["nearest", "up", "down"] = "nearest"
+    zeros: Zeros = "kept"
+    rounding: Rounding = "nearest"
     shift: tuple[float, float] = (0.0, 0.0)
     floor: float = 0.0
     total: tuple[int, int] | None = None

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from synth_platform.margins.domain import Codes, Domain
 from synth_platform.margins.fitted import FitReport
-from synth_platform.margins.margin import Counts, MarginSet
+from synth_platform.margins.margin import Counts, MarginSet, ratio
 from synth_platform.margins.stopping import StoppingRule, total_variation
 from synth_platform.margins.targets import Target, normalise
 
@@ -127,7 +127,7 @@ class JunctionTreeFit:
             table, over = self.tables[clique], self.tree.cliques[clique]
             above = () if top else self.tree.separators[clique]
             if not top:
-                given = _ratio(np.ones(()), _contract(above, (table, over)))
+                given = ratio(np.ones(()), _contract(above, (table, over)))
                 table = _contract(over, (table, over), (given, above))
             waiting = messages[clique]
             while waiting:
@@ -145,11 +145,9 @@ class JunctionTreeFit:
         codes = np.zeros((rows, len(self.domain.variables)), dtype=np.int64)
         for table, clique, given in zip(self.tables, self.tree.cliques, self.tree.separators, strict=True):
             new = tuple(name for name in clique if name not in given)
-            given_shape, new_shape = self._shape(given), self._shape(new)
-            joint = _contract((*given, *new), (table, clique)).reshape(math.prod(given_shape), -1)
-            condition = np.zeros(rows, dtype=np.int64)
-            for name, size in zip(given, given_shape, strict=True):
-                condition = condition * size + codes[:, self.domain.axes((name,))[0]]
+            new_shape = self._shape(new)
+            joint = _contract((*given, *new), (table, clique)).reshape(-1, math.prod(new_shape))
+            condition = self.domain.positions(codes, given)
             cells = np.unravel_index(_draw_given(joint, condition, generator), new_shape)
             for axis, values in zip(self.domain.axes(new), cells, strict=True):
                 codes[:, axis] = values
@@ -245,7 +243,7 @@ class _Calibration:
     def _fit(self, clique: int, targets: Sequence[Target]) -> None:
         names = self.tree.cliques[clique]
         for target in targets:
-            factor = _ratio(target.probabilities, self.of(clique, target.names))
+            factor = ratio(target.probabilities, self.of(clique, target.names))
             table = _contract(names, (self.tables[clique], names), (factor, target.names))
             if not table.any():
                 raise ValueError(
@@ -257,7 +255,7 @@ class _Calibration:
         edge = there if self.tree.parents[there] == here else here
         names, separator = self.tree.cliques[there], self.tree.separators[edge]
         now = self.of(here, separator)
-        factor = _ratio(now, self.separators[edge])
+        factor = ratio(now, self.separators[edge])
         self.tables[there] = _contract(names, (self.tables[there], names), (factor, separator))
         self.separators[edge] = now
 
@@ -279,14 +277,10 @@ def _contract(names: Names, *factors: tuple[Counts, Names]) -> Counts:
     return np.asarray(np.einsum(*operands, [number[name] for name in names]))
 
 
-def _ratio(above: Counts, below: Counts) -> Counts:
-    return np.divide(above, below, out=np.zeros_like(below), where=below > 0)
-
-
 def _draw_given(joint: Counts, condition: Codes, generator: np.random.Generator) -> NDArray[np.int64]:
     """One column for each of the given rows of joint probabilities [conditions, cells], by inversion."""
     steps = np.cumsum(joint, axis=1)
-    steps = _ratio(steps, np.broadcast_to(steps[:, -1:], steps.shape).copy()) + np.arange(len(joint))[:, None]
+    steps = ratio(steps, np.broadcast_to(steps[:, -1:], steps.shape).copy()) + np.arange(len(joint))[:, None]
     level = np.minimum(condition + generator.random(len(condition)), np.nextafter(condition + 1.0, 0.0))
     cells: NDArray[np.int64] = np.searchsorted(steps.ravel(), level, side="right") - condition * joint.shape[1]
     return cells

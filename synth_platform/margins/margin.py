@@ -68,7 +68,7 @@ class MarginSet:
         if not self.margins:
             raise ValueError("there are no margins")
         for zero in self.zeros:
-            zero.cells(self.domain)
+            zero.cells(self.domain.project(zero.names))
         seen: set[frozenset[str]] = set()
         for margin in self.margins:
             due = self.domain.project(margin.names).shape
@@ -95,3 +95,8 @@ class MarginSet:
     def with_margins(self, margins: tuple[Margin, ...]) -> MarginSet:
         """Other counts over the same domain and zeros."""
         return replace(self, margins=margins)
+
+
+def ratio(above: Counts, below: Counts) -> Counts:
+    """above / below, and nought where `below` is: what rakes a table to a target, which has nothing there."""
+    return np.divide(above, below, out=np.zeros_like(below), where=below > 0)

@@ -12,8 +12,8 @@ import polars as pl
 
 from synth_platform.sources.tables import FORMATS, NULLS, SourceError
 
-_WHOLE = r"^(0|-?[1-9]\d*)$"
-_DECIMAL = r"^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$"
+_WHOLE = r"^(0|-?[1-9][0-9]*)$"
+_DECIMAL = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
 
 def read_microdata(path: Path) -> pl.DataFrame:
@@ -47,7 +47,7 @@ def _typed(column: pl.Series) -> pl.Series:
     if present.str.contains(_WHOLE).all():
         whole = column.cast(pl.Int64, strict=False)
         return whole if whole.null_count() == column.null_count() else column
-    if present.str.contains(_DECIMAL).all() and not present.str.contains(r"^-?\d{16,}$").any():
+    if present.str.contains(_DECIMAL).all() and not present.str.contains(r"^-?[0-9]{16,}$").any():
         return column.cast(pl.Float64)
     if present.is_in(["true", "false"]).all():
         return column == "true"

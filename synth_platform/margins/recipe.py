@@ -5,11 +5,9 @@ Every scalar of the file is read as it is written: the category `no` is not a bo
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import polars as pl
 import yaml
@@ -17,7 +15,8 @@ from pydantic import BeforeValidator, Field, FiniteFloat, ValidationError, field
 
 from synth_platform.contract.cohort_spec import faults
 from synth_platform.contract.options import Strict
-from synth_platform.margins.domain import MOST_CATEGORIES
+from synth_platform.margins.as_written import AsWritten
+from synth_platform.margins.domain import MOST_CATEGORIES, first_repeated
 from synth_platform.margins.structural_zeros import StructuralZero
 
 HIERARCHY_COLUMNS = ["category", "group"]
@@ -65,7 +64,7 @@ class VariableRecipe(Strict):
     @field_validator("categories")
     @classmethod
     def _each_once(cls, categories: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        repeated = _repeated(categories or ())
+        repeated = first_repeated(categories or ())
         if repeated is not None:
             raise ValueError(f"{repeated!r} is there twice; take one out")
         return categories
@@ -73,7 +72,7 @@ class VariableRecipe(Strict):
     @field_validator("groups")
     @classmethod
     def _in_one_group(cls, groups: dict[str, tuple[str, ...]] | None) -> dict[str, tuple[str, ...]] | None:
-        repeated = _repeated(tuple(category for members in (groups or {}).values() for category in members))
+        repeated = first_repeated(category for members in (groups or {}).values() for category in members)
         if repeated is not None:
             raise ValueError(f"{repeated!r} is grouped twice; leave it in one group")
         return groups
@@ -142,7 +141,7 @@ class Recipe(Strict):
             for names in self.margins:
                 if not names or len(set(names)) < len(names):
                     raise ValueError(f"margins: [{', '.join(names)}] needs columns, and each of them once")
-            repeated = _repeated(tuple(" × ".join(sorted(names)) for names in self.margins))
+            repeated = first_repeated(" × ".join(sorted(names)) for names in self.margins)
             if repeated is not None:
                 raise ValueError(f"margins: {repeated} is there twice")
         for zero in self.structural_zeros:
@@ -162,16 +161,6 @@ class Recipe(Strict):
         return tuple(StructuralZero.of(zero) for zero in self.structural_zeros)
 
 
-class _AsWritten(yaml.BaseLoader):
-    """Scalars as text, and no key twice: the first of two recipes of a column would be lost without a word."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        repeated = _repeated(tuple(str(key.value) for key, _ in node.value))
-        if repeated is not None:
-            raise yaml.constructor.ConstructorError(None, None, f"{repeated!r} is there twice", node.start_mark)
-        return super().construct_mapping(node, deep)
-
-
 def load_recipe(path: Path) -> Recipe:
     """Read and check one recipe; `hierarchy: FILE.csv` is read from beside it and becomes `groups`.
 
@@ -179,7 +168,7 @@ def load_recipe(path: Path) -> Recipe:
     offending field.
     """
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_AsWritten)
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=AsWritten)
     except FileNotFoundError:
         raise RecipeError(f"{path}: no such file; correct the name or leave the recipe out") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -212,7 +201,3 @@ def _read_hierarchy(where: str, path: Path) -> dict[str, list[str]]:
         raise RecipeError(f"{where}: {path} has to name a group for a category in every line, and at least one")
     members = table.group_by("group", maintain_order=True).agg("category")
     return dict(members.iter_rows())
-
-
-def _repeated(labels: tuple[str, ...]) -> str | None:
-    return next((label for label, times in Counter(labels).items() if times > 1), None)

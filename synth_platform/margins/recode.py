@@ -12,7 +12,7 @@ import polars as pl
 from synth_platform.margins.curation_report import CurationStep, StepName
 from synth_platform.margins.domain import MOST_CATEGORIES
 
-NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _EXACT = 2.0**53
 
 

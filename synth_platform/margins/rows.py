@@ -41,10 +41,9 @@ class Rows:
 
     def count(self, names: Sequence[str]) -> Counts:
         """Rows in each cell over the named variables, [categories of the first, …]."""
-        axes = self.domain.axes(names)
-        shape = tuple(self.domain.shape[axis] for axis in axes)
-        cells = np.ravel_multi_index(tuple(self.codes[:, axis] for axis in axes), shape)
-        return np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
+        own = self.domain.project(names)
+        cells = self.domain.positions(self.codes, names)
+        return np.bincount(cells, minlength=own.cells).reshape(own.shape).astype(np.float64)
 
 
 def count_margins(

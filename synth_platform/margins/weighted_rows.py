@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from synth_platform.margins.domain import Codes, Domain
 from synth_platform.margins.fitted import FitReport
 from synth_platform.margins.junction_tree import MOST_CELLS
-from synth_platform.margins.margin import Counts, MarginSet
+from synth_platform.margins.margin import Counts, MarginSet, ratio
 from synth_platform.margins.proposal import proposal
 from synth_platform.margins.stopping import StoppingRule, total_variation
 from synth_platform.margins.targets import Targets, normalise
@@ -69,7 +69,7 @@ class WeightedRowsFit:
                 f"a table over {' × '.join(names)} has {math.prod(shape):,} cells, more than {MOST_CELLS:,}: "
                 "name fewer variables"
             )
-        return _weigh(_cells(self.domain, self.candidates, names), self.weights, shape)
+        return _weigh(self.domain.positions(self.candidates, names), self.weights, shape)
 
     def draw(self, rows: int, generator: np.random.Generator) -> Codes:
         """Independent rows, codes [rows, variables]: candidates by their weights, with replacement.
@@ -125,7 +125,7 @@ def _candidates(margins: MarginSet, targets: Targets, wanted: int, generator: np
         rows = tree.draw(wanted, generator).astype(np.int16)
         for names, cells in allowed:
             if not cells.all():
-                rows = rows[cells.ravel()[_cells(domain, rows, names)]]
+                rows = rows[cells.ravel()[domain.positions(rows, names)]]
         kept.append(rows)
         if sum(map(len, kept)) >= wanted:
             break
@@ -151,8 +151,8 @@ class _Block:
         table = before.copy()
         for _, target in self.targets:
             now = _summed(table, target.shape)
-            table *= _ratio(target, now) / target[now > 0].sum()
-        weights *= _ratio(table, before).ravel()[self.cells]
+            table *= ratio(target, now) / target[now > 0].sum()
+        weights *= ratio(table, before).ravel()[self.cells]
 
     def misses(self, weights: Counts) -> dict[str, tuple[float, float]]:
         """Residual and unreached probability of each margin, by title."""
@@ -179,7 +179,7 @@ def _blocks(domain: Domain, rows: Candidates, targets: Targets) -> list[_Block]:
         axes = sorted(domain.axes(tuple(names)))
         held = [left.pop(others) for others in list(left) if others <= names]
         shape = tuple(domain.shape[axis] for axis in axes)
-        cells = _cells(domain, rows, [domain.names[axis] for axis in axes])
+        cells = domain.positions(rows, [domain.names[axis] for axis in axes])
         along = []
         for target in held:
             own = domain.axes(target.names)
@@ -194,19 +194,6 @@ def _summed(table: Counts, shape: tuple[int, ...]) -> Counts:
     """Sums along the axes on which the shape has length one."""
     axes = tuple(axis for axis, length in enumerate(shape) if length == 1)
     return np.asarray(table.sum(axis=axes, keepdims=True))
-
-
-def _ratio(above: Counts, below: Counts) -> Counts:
-    return np.divide(above, below, out=np.zeros_like(below), where=below > 0)
-
-
-def _cells(domain: Domain, rows: Candidates, names: Sequence[str]) -> Codes:
-    """Position [rows] of each row in the flat table over the named variables."""
-    cells = np.zeros(len(rows), dtype=np.int64)
-    for axis in domain.axes(names):
-        cells *= domain.shape[axis]
-        cells += rows[:, axis]
-    return cells
 
 
 def _weigh(cells: NDArray[np.integer[Any]], weights: Counts, shape: tuple[int, ...]) -> Counts:

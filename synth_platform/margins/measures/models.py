@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from synth_platform.margins.measures.compared import Compared
 from synth_platform.margins.measures.logistic import LogisticFit, fit_logistic, independent_columns, indicators
 from synth_platform.margins.rows import Rows
 
-QUANTILE = float(norm.ppf(0.975))
+QUANTILE = float(ndtri(0.975))
 LARGEST_ERROR = 10.0  # of a log odds; an infinite coefficient that stopped growing has a larger one
 
 

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.tree import DecisionTreeClassifier
 
 from synth_platform.margins.measures.compared import Compared
 from synth_platform.margins.measures.logistic import fit_logistic, independent_columns, indicators
@@ -63,6 +62,8 @@ def cart_propensity(compared: Compared, generator: np.random.Generator, permutat
     """
     if permutations < 1:
         raise ValueError("the null of a tree needs at least one permutation")
+    from sklearn.tree import DecisionTreeClassifier  # noqa: PLC0415 (a second of imports, which fits do not need)
+
     codes, c = compared.codes.astype(np.float32), compared.share
 
     def scores(labels: NDArray[np.bool_]) -> Floats:

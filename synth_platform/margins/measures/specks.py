@@ -6,13 +6,13 @@ the rows that the model was fitted to, so it is above nought for a perfect fit t
 
 from __future__ import annotations
 
-from scipy.stats import ks_2samp
-
 from synth_platform.margins.measures.compared import Compared
 from synth_platform.margins.measures.pmse import Propensity
 
 
 def specks(compared: Compared, propensity: Propensity) -> float:
     """Kolmogorov-Smirnov distance of the scores, no unit: 0 alike, 1 wholly told apart."""
+    from scipy.stats import ks_2samp  # noqa: PLC0415 (half a second of imports, which fits do not need)
+
     synthetic = compared.is_synthetic
     return float(ks_2samp(propensity.scores[~synthetic], propensity.scores[synthetic], method="asymp").statistic)

@@ -219,6 +219,12 @@ def test_what_does_not_go_with_the_table_is_named(recipe, message):
         curate(FAMILY, Recipe.model_validate(recipe), "census.csv")
 
 
+def test_digits_of_other_scripts_are_no_numbers():
+    with pytest.raises(CurationError, match="'age': values are no numbers") as caught:
+        curate(pl.DataFrame({"age": ["20", "٣"]}), Recipe.model_validate({"variables": {"age": {"top": 30}}}))
+    assert "٣" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("frame", "message"),
     [

@@ -36,6 +36,11 @@ def test_csv_has_the_types_of_what_is_written(tmp_path):
         assert table.equals(EXPECTED)
 
 
+def test_digits_of_other_scripts_are_text(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1٣.5,٣\n", encoding="utf-8")
+    assert read_microdata(tmp_path / "t.csv").schema == {"a": pl.String, "b": pl.String}
+
+
 def test_parquet_is_read_as_it_is(tmp_path):
     EXPECTED.write_parquet(tmp_path / "t.parquet")
     assert read_microdata(tmp_path / "t.parquet").equals(EXPECTED)

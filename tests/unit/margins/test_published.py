@@ -214,6 +214,7 @@ def test_coarsened_census_tables_come_back(tmp_path):
         ({"a__csv": AGE_SEX, "domain__yaml": DOMAIN_YAML, "domain__json": "{}"}, "both domain.yaml and domain.json"),
         ({"a__csv": AGE_SEX, "domain__yaml": "sex: [f\nage: x\n"}, "domain.yaml, line 2: not readable as YAML"),
         ({"a__csv": AGE_SEX, "domain__json": "{"}, "domain.json: not readable as JSON"),
+        ({"a__csv": AGE_SEX, "domain__yaml": "sex: [f]\nsex: [m]\n"}, "domain.yaml, line 1: not readable as YAML"),
         ({"a__csv": AGE_SEX, "domain__yaml": ""}, "domain.yaml: variables are due"),
         ({"a__csv": AGE_SEX, "domain__yaml": "sex: f\n"}, "domain.yaml: variable sex: it needs a list of categories"),
         ({"a__csv": AGE_SEX, "domain__yaml": "sex: {categories: [f], order: 1}\n"}, "variable sex: it needs a list"),

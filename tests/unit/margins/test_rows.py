@@ -1,5 +1,7 @@
 """Domains, structural zeros, margins and rows: layout, restored values and errors that name what is wrong."""
 
+from itertools import pairwise
+
 import numpy as np
 import polars as pl
 import pytest
@@ -95,3 +97,12 @@ def pair(first, second):
 
 def of(*margins):
     return MarginSet(DOMAIN, margins, (CHILD_MARRIED,))
+
+
+def test_zeros_of_a_wide_domain_are_checked_in_their_own_variables():
+    wide = Domain(tuple(Variable(f"v{number}", ("a", "b")) for number in range(70)))
+    margins = tuple(Margin((first, second), np.ones((2, 2)), ()) for first, second in pairwise(wide.names))
+    zero = StructuralZero.of({"v0": ["a"], "v69": ["b"]})
+    assert MarginSet(wide, margins, (zero,)).zeros == (zero,)
+    with pytest.raises(ValueError, match="variable v69 has no category 'c'"):
+        MarginSet(wide, margins, (StructuralZero.of({"v0": ["a"], "v69": ["c"]}),))
