@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
 from synth_platform.privacy.accounting import Composition, compose, epsilon_rdp
 from synth_platform.privacy.bounds import membership_auroc_bound
@@ -14,6 +15,10 @@ from synth_platform.privacy.ledger_records import LedgerEntry
 from synth_platform.privacy.statistic_store import StatisticStore, StoredReleaseError
 
 FormalStatus = Literal["OK", "ABSENT", "BUDGET_EXCEEDED", "CONTRADICTION"]
+# The reason code of a decision that a formal status blocks.
+FORMAL_REASONS: Mapping[FormalStatus, str] = MappingProxyType(
+    {"ABSENT": "LEDGER_ABSENT", "BUDGET_EXCEEDED": "BUDGET_EXCEEDED", "CONTRADICTION": "DP_AUDIT_CONTRADICTION"}
+)
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,18 @@ class FormalVerdict:
     auroc_bound: float | None
     entries: tuple[str, ...]
     reasons: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The ledger block of a decision document."""
+        return {
+            "status": self.status,
+            "epsilon_rdp": self.epsilon_rdp,
+            "epsilon_pld": self.epsilon_pld,
+            "mu": self.mu,
+            "auroc_bound": self.auroc_bound,
+            "entries": list(self.entries),
+            "reasons": list(self.reasons),
+        }
 
 
 def formal_status(

@@ -16,7 +16,7 @@ from synth_platform.contract.discovery_options import DiscoveryPlan
 from synth_platform.contract.genotype_spec import GenotypeSpec
 from synth_platform.discovery.documents import discoveries_document
 from synth_platform.privacy.accounting import gaussian_epsilon
-from synth_platform.privacy.formal import FormalVerdict, formal_status
+from synth_platform.privacy.formal import FORMAL_REASONS, formal_status
 from synth_platform.privacy.ledger import Ledger
 from synth_platform.privacy.statistic_store import StatisticStore
 
@@ -27,8 +27,6 @@ GWAS_STAGE: Stage = "gwas"
 STAGES = (DISCOVERY_STAGE, GWAS_STAGE)
 ELIGIBLE = "ELIGIBLE_FORMAL"  # by the guarantee alone: no gate compares a list with private rows
 PROCEDURE = "boosted e-BH on private e-values"
-
-_REASONS = {"ABSENT": "LEDGER_ABSENT", "BUDGET_EXCEEDED": "BUDGET_EXCEEDED", "CONTRADICTION": "DP_AUDIT_CONTRADICTION"}
 
 
 def decide_discoveries(
@@ -62,7 +60,7 @@ def decide_discoveries(
     reasons = [] if spec.dua_tag == RELEASABLE_DUA_TAG else ["DUA_NOT_REVIEWED"]
     reasons += ["SEEDED_NOISE"] if e_values["seeded"] else []
     reasons += ["SCHEMA_VIOLATION"] if violations else []
-    reasons += [] if formal.status == "OK" else [_REASONS[formal.status]]
+    reasons += [] if formal.status == "OK" else [FORMAL_REASONS[formal.status]]
     reasons += [] if formal.entries else ["LEDGER_ABSENT"]
     return {
         "cohort": spec.name,
@@ -74,7 +72,7 @@ def decide_discoveries(
         "delta": delta,
         "fdr": {"level": plan.alpha, "procedure": PROCEDURE, "dependence": "arbitrary"},
         "registration": spec.registration_of(plan),
-        "ledger": _ledger(formal),
+        "ledger": formal.as_dict(),
         "schema": {"violations": violations},
         "decision": "BLOCKED" if reasons else ELIGIBLE,
         "reasons": reasons,
@@ -96,15 +94,3 @@ def list_violations(plan: DiscoveryPlan, e_values: Document, discoveries: Docume
 def _text(value: object) -> str:
     """A value as it is told apart: true is not 1."""
     return json.dumps(value, sort_keys=True)
-
-
-def _ledger(formal: FormalVerdict) -> dict[str, Any]:
-    return {
-        "status": formal.status,
-        "epsilon_rdp": formal.epsilon_rdp,
-        "epsilon_pld": formal.epsilon_pld,
-        "mu": formal.mu,
-        "auroc_bound": formal.auroc_bound,
-        "entries": list(formal.entries),
-        "reasons": list(formal.reasons),
-    }

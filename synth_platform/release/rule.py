@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from synth_platform.evaluation.closest_record import ClosestRecordStatus
 from synth_platform.evaluation.membership import MembershipStatus
 from synth_platform.evaluation.preservation import UtilityStatus
-from synth_platform.privacy.formal import FormalStatus
+from synth_platform.privacy.formal import FORMAL_REASONS, FormalStatus
 
 ReleaseGrade = Literal["ELIGIBLE_CONFIRMED", "ELIGIBLE_POINT", "BLOCKED"]
 
@@ -18,9 +18,7 @@ _REASONS: dict[tuple[str, str], str] = {
     ("closest_record", "FAIL"): "CLOSEST_RECORD_FAIL",
     ("membership", "FAIL"): "MEMBERSHIP_FAIL",
     ("membership", "PASS_POINT"): "MEMBERSHIP_NOT_CONFIRMED",
-    ("formal", "ABSENT"): "LEDGER_ABSENT",
-    ("formal", "BUDGET_EXCEEDED"): "BUDGET_EXCEEDED",
-    ("formal", "CONTRADICTION"): "DP_AUDIT_CONTRADICTION",
+    **{("formal", status): reason for status, reason in FORMAL_REASONS.items()},
 }
 
 
