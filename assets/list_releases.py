@@ -7,11 +7,12 @@ import dagster as dg
 
 from assets.metadata import CODE_VERSION, release_metadata
 from assets.partitions import cohort_of, plan_of
+from assets.publishing import publish
 from checks.audit import AUDIT_PASSES
 from checks.schema import SCHEMA
 from checks.verdicts import ELIGIBLE
 from resources.cohorts import CohortRegistry
-from resources.evaluations import moved_on, stale_or_failed
+from resources.evaluations import unsettled
 from resources.home import HomeResource
 from resources.ledger import LedgerResource
 from resources.private import fingerprint_key
@@ -20,8 +21,6 @@ from synth_platform.release.discovery import Stage
 from synth_platform.release.discovery_evidence import DOCUMENTS
 from synth_platform.release.discovery_package import list_sha256, write_list
 from synth_platform.release.discovery_rederive import require_list_rederived
-from synth_platform.release.folder import verify_package
-from synth_platform.release.reaudit import package_checksum
 from synth_platform.release.rederive import NotRederivedError
 from synth_platform.release.register import NO_ATTACKS
 from synth_platform.release.verdicts import unaudited
@@ -63,10 +62,7 @@ def list_release_asset(stage: Stage, partitions: dg.PartitionsDefinition[Any]) -
                 context.log.error(f"{name} was released under an earlier decision; withdraw it")
             return
         stored = dict(zip(DOCUMENTS, (private_e_values, discoveries, decision), strict=True))
-        problems = stale_or_failed(context.instance, required, context.partition_key)
-        problems += moved_on(
-            context.instance, home, dict.fromkeys(c.asset_key for c in required), context.partition_key
-        )
+        problems = unsettled(context.instance, home, required, context.partition_key)
         judged_documents = {f"{stage}/{n}": document for n, document in stored.items()}
         problems += [f"{n}: the audit is of another one" for n in unaudited(judged_documents, audit)]
         if problems:
@@ -84,24 +80,22 @@ def list_release_asset(stage: Stage, partitions: dg.PartitionsDefinition[Any]) -
             )
         except NotRederivedError as error:
             raise dg.Failure(f"nothing is released: {error}", allow_retries=False) from error
-        entries, releases = ledger.rows(decision["ledger"]["entries"]), register.register()
-        releases.require_open(name, list_sha256(discoveries))
-        package = write_list(
-            home.paths.released,
-            name=name,
-            spec=spec,
-            e_values=private_e_values,
-            discoveries=discoveries,
-            decision=decision,
-            ledger_table=entries,
-        )
-        verify_package(package)
-        releases.record(
+        entries = ledger.rows(decision["ledger"]["entries"])
+        package = publish(
+            register.register(),
+            lambda: write_list(
+                home.paths.released,
+                name=name,
+                spec=spec,
+                e_values=private_e_values,
+                discoveries=discoveries,
+                decision=decision,
+                ledger_table=entries,
+            ),
             name=name,
             cohort=spec.name,
             generator=stage,
             plan=plan,
-            checksum=package_checksum(package),
             table=list_sha256(discoveries),
             terms=NO_ATTACKS,
         )

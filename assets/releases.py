@@ -8,12 +8,13 @@ import polars as pl
 
 from assets.metadata import CODE_VERSION, release_metadata
 from assets.partitions import cohort_of, cohort_plans, plan_of
+from assets.publishing import publish
 from checks.audit import AUDIT_PASSES
 from checks.mechanism import NOT_CONTRADICTED
 from checks.schema import SCHEMA
 from checks.verdicts import ELIGIBLE, VERDICT
 from resources.cohorts import CohortRegistry
-from resources.evaluations import moved_on, stale_or_failed
+from resources.evaluations import unsettled
 from resources.home import HomeResource
 from resources.ledger import LedgerResource
 from resources.private import fingerprint_key
@@ -24,9 +25,7 @@ from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.replicates import native_table
 from synth_platform.normalize.rows import EncodedRows
 from synth_platform.release.assess import assess
-from synth_platform.release.folder import verify_package
 from synth_platform.release.package import table_sha256, write_package
-from synth_platform.release.reaudit import package_checksum
 from synth_platform.release.rederive import NotRederivedError, require_rederived
 from synth_platform.release.register import Terms
 from synth_platform.release.verdicts import MECHANISM, POWER, judged_instead, unaudited, verdict_names
@@ -97,8 +96,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
             return
         problems = []
         for checks, partition in ((required_checks(code, spec), context.partition_key), (COHORT_CHECKS, spec.name)):
-            problems += stale_or_failed(context.instance, checks, partition)
-            problems += moved_on(context.instance, home, dict.fromkeys(check.asset_key for check in checks), partition)
+            problems += unsettled(context.instance, home, checks, partition)
         judged = {f"{code}/{n}": document for n, document in {**verdicts, "decision": decision}.items()}
         problems += [
             f"{name}: the audit report is of another one" for name in unaudited({**judged, POWER: power}, report)
@@ -143,22 +141,20 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
             raise dg.Failure(f"nothing is released: {error}", allow_retries=False) from error
         entries, releases = ledger.rows(decision["ledger"]["entries"]), register.register()
         table = native_table(tables, spec.synthetic.seeds[0])
-        releases.require_open(name, table_sha256(table))
-        package = write_package(
-            home.paths.released,
-            name=name,
-            spec=spec,
-            table=table,
-            decision=decision,
-            ledger_table=entries,
-        )
-        verify_package(package)
-        releases.record(
+        package = publish(
+            releases,
+            lambda: write_package(
+                home.paths.released,
+                name=name,
+                spec=spec,
+                table=table,
+                decision=decision,
+                ledger_table=entries,
+            ),
             name=name,
             cohort=spec.name,
             generator=code,
             plan=plan,
-            checksum=package_checksum(package),
             table=table_sha256(table),
             terms=Terms(spec.gates.attacks, spec.gates.neighbours, spec.gates.membership_limit),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import dagster as dg
@@ -26,7 +26,15 @@ def latest_metadata(
     return records[0].storage_id, records[0].asset_materialization.metadata
 
 
-def stale_or_failed(instance: dg.DagsterInstance, checks: Iterable[dg.AssetCheckKey], partition: str) -> list[str]:
+def unsettled(
+    instance: dg.DagsterInstance, home: HomeResource, checks: Collection[dg.AssetCheckKey], partition: str
+) -> list[str]:
+    """Why nothing may rest on the assets of these checks: checks that do not stand, assets that moved on."""
+    assets = dict.fromkeys(check.asset_key for check in checks)
+    return _stale_or_failed(instance, checks, partition) + _moved_on(instance, home, assets, partition)
+
+
+def _stale_or_failed(instance: dg.DagsterInstance, checks: Iterable[dg.AssetCheckKey], partition: str) -> list[str]:
     """Checks that are not passed *for the latest materialisation* of their asset partition, each with the reason.
 
     A blocking check stops only what runs after it in the same run; whoever releases has to look at the log itself.
@@ -56,7 +64,7 @@ def stale_or_failed(instance: dg.DagsterInstance, checks: Iterable[dg.AssetCheck
     return problems
 
 
-def moved_on(
+def _moved_on(
     instance: dg.DagsterInstance, home: HomeResource, assets: Iterable[dg.AssetKey], partition: str
 ) -> list[str]:
     """Assets whose stored content is not what they recorded, or not made from what is stored of their inputs now.
