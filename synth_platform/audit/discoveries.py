@@ -8,7 +8,6 @@ boost and discoveries (`discovery_list`); G4 decision and package.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -24,7 +23,21 @@ from synth_platform.audit.discovery_list import audit_list
 from synth_platform.audit.findings import Findings, MalformedError
 from synth_platform.audit.formal import RELATIVE, Promise, audit_formal
 from synth_platform.audit.ledger import Book, audit_ledger
-from synth_platform.audit.reading import Document, digest, item, leaves, mapping, number, sequence, text, whole
+from synth_platform.audit.reading import (
+    SHA256,
+    TOKEN,
+    Document,
+    digest_or_unreadable,
+    item,
+    leaves,
+    mapping,
+    number,
+    parsed,
+    section_of,
+    sequence,
+    text,
+    whole,
+)
 from synth_platform.audit.report import EMPTY_BOOK, Report
 from synth_platform.audit.structure import BODY, audit_seal
 from synth_platform.contract.cohort_spec import RELEASABLE_DUA_TAG
@@ -58,8 +71,6 @@ _DECISION = (
     "reasons",
     "notes",
 )
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:,+|/#@=-]{0,199}")
 _PURPOSE = re.compile(r"(UNLEDGERED_ACCESS:)?[a-z_.]+( [a-z_.]+){0,9}")
 # Where a purpose of an access outside the ledger may stand, in words of ours.
 _PHRASES = frozenset({"unledgered", "reasons"})
@@ -74,7 +85,7 @@ def audit_discoveries(evidence: object, *, expected: Mapping[str, str] = Mapping
     """
     found = Findings()
     body: Document = evidence if isinstance(evidence, Mapping) else {}
-    scope = {str(key): value for key, value in _safe(body, "scope").items() if isinstance(value, str)}
+    scope = {str(key): value for key, value in section_of(body, "scope").items() if isinstance(value, str)}
     stage = scope.get("stage", "none")
     book = EMPTY_BOOK
     with found.section("G1"):
@@ -113,8 +124,11 @@ def audit_discoveries(evidence: object, *, expected: Mapping[str, str] = Mapping
         counts=found.counts(),
         notes=tuple(found.notes),
         uncovered=tuple(f"{stage}/{path}" for path in UNCOVERED),
-        documents={f"{stage}/{name}": _digest(document) for name, document in _safe(body, "documents").items()},
-        evidence_sha256=_digest(body),
+        documents={
+            f"{stage}/{name}": digest_or_unreadable(document)
+            for name, document in section_of(body, "documents").items()
+        },
+        evidence_sha256=digest_or_unreadable(body),
         conformance_sha256="",
     )
 
@@ -151,7 +165,7 @@ def _audit_structure(found: Findings, evidence: Document, expected: Mapping[str,
                 found.same(f"G1/{name}/{field}", "scope", item(documents, name, field), own)
     with found.section("G1/registration"):
         registration = text(evidence, "registered", "registration")
-        found.holds("G1/registration", "registration", bool(_SHA256.fullmatch(registration)), "not a SHA-256")
+        found.holds("G1/registration", "registration", bool(SHA256.fullmatch(registration)), "not a SHA-256")
         found.same(
             "G1/decision/registration", "registration", item(documents, "decision", "registration"), registration
         )
@@ -243,40 +257,21 @@ def _allowed(value: object, path: tuple[str, ...]) -> Iterator[bool]:
         return
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            yield bool(_TOKEN.fullmatch(str(key)))
+            yield bool(TOKEN.fullmatch(str(key)))
             yield from _allowed(inner, (*path, str(key)))
     elif isinstance(value, list):
         for position, inner in enumerate(value):
             yield from _allowed(inner, (*path, str(position)))
     elif isinstance(value, str):
-        event = _parsed(value) if path[-1] == "event" else None
+        event = parsed(value) if path[-1] == "event" else None
         if isinstance(event, Mapping):
             yield from _allowed(event, path)
         else:
             phrase = bool(_PHRASES.intersection(path)) and bool(_PURPOSE.fullmatch(value))
-            yield value in ("", PROCEDURE) or phrase or bool(_TOKEN.fullmatch(value))
+            yield value in ("", PROCEDURE) or phrase or bool(TOKEN.fullmatch(value))
 
 
 def _is_name(path: tuple[str, ...]) -> bool:
     """Names of hypotheses and of who is compared are public, whatever characters they have."""
     line = path[:3] == ("documents", "discoveries", "list") and path[4:] == ("feature",)
     return line or path[:3] in [("documents", "private_e_values", part) for part in ("selected", "compared")]
-
-
-def _parsed(value: str) -> Any:
-    try:
-        return json.loads(value)
-    except ValueError:
-        return None
-
-
-def _safe(document: Document, key: str) -> Document:
-    value = document.get(key)
-    return value if isinstance(value, Mapping) else {}
-
-
-def _digest(value: object) -> str:
-    try:
-        return digest(value)
-    except (TypeError, ValueError, RecursionError):
-        return "unreadable"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
@@ -18,6 +19,10 @@ Document = Mapping[str, Any]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+# A code: what may stand where nothing else is allowed.
+TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:,+|/#@=-]{0,199}")
+SHA256 = re.compile(r"[0-9a-f]{64}")
+
 
 def canonical(value: object) -> bytes:
     """The bytes that are hashed: JSON with sorted keys and no spaces. Raises ValueError for NaN."""
@@ -27,6 +32,22 @@ def canonical(value: object) -> bytes:
 def digest(value: object) -> str:
     """SHA-256 of the canonical JSON of a value."""
     return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def digest_or_unreadable(value: object) -> str:
+    """`digest`, or "unreadable" for what is no JSON."""
+    try:
+        return digest(value)
+    except (TypeError, ValueError, RecursionError):
+        return "unreadable"
+
+
+def parsed(value: str) -> Any:
+    """The value of a JSON string, None for any other string."""
+    try:
+        return json.loads(value)
+    except ValueError:
+        return None
 
 
 def six(value: float | Fraction) -> Fraction:
@@ -50,6 +71,12 @@ def mapping(document: object, *path: str) -> Document:
     if not isinstance(value, Mapping):
         raise MalformedError(".".join(path))
     return value
+
+
+def section_of(document: Document, key: str) -> Document:
+    """The object under a key, an empty one where there is none."""
+    value = document.get(key)
+    return value if isinstance(value, Mapping) else {}
 
 
 def sequence(document: object, *path: str) -> list[Any]:

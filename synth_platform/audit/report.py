@@ -18,7 +18,7 @@ from synth_platform.audit.mechanism import audit_charge, audit_mechanism
 from synth_platform.audit.power import NAME as POWER
 from synth_platform.audit.power import audit_power
 from synth_platform.audit.privacy_gates import audit_closest_record, audit_membership, epsilon_lower_bound
-from synth_platform.audit.reading import Document, digest, item, leaves, mapping
+from synth_platform.audit.reading import Document, digest_or_unreadable, item, leaves, mapping, section_of
 from synth_platform.audit.structure import audit_structure
 from synth_platform.audit.utility import audit_cross_fit, audit_utility
 from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS
@@ -119,14 +119,14 @@ def audit(evidence: object, conformance: object, *, expected: Mapping[str, str] 
         for code in mapping(body, "generators"):
             _audit_generator(found, str(code), body, book)
     return Report(
-        scope={key: str(value) for key, value in _safe(body, "scope").items()},
+        scope={key: str(value) for key, value in section_of(body, "scope").items()},
         checks=tuple(found.checks),
         counts=found.counts(),
         notes=tuple(found.notes),
         uncovered=tuple(found.uncovered),
         documents=_documents(body),
-        evidence_sha256=_digest(body),
-        conformance_sha256=_digest(rules),
+        evidence_sha256=digest_or_unreadable(body),
+        conformance_sha256=digest_or_unreadable(rules),
     )
 
 
@@ -179,21 +179,9 @@ def _documents(evidence: Document) -> dict[str, str]:
 
 
 def _digests(evidence: Document) -> Iterator[tuple[str, str]]:
-    for name, document in _safe(evidence, "cohort_documents").items():
-        yield str(name), _digest(document)
-    for code, generator in _safe(evidence, "generators").items():
+    for name, document in section_of(evidence, "cohort_documents").items():
+        yield str(name), digest_or_unreadable(document)
+    for code, generator in section_of(evidence, "generators").items():
         if isinstance(generator, Mapping):
-            for name, document in _safe(generator, "documents").items():
-                yield f"{code}/{name}", _digest(document)
-
-
-def _safe(document: Document, key: str) -> Document:
-    value = document.get(key)
-    return value if isinstance(value, Mapping) else {}
-
-
-def _digest(value: object) -> str:
-    try:
-        return digest(value)
-    except (TypeError, ValueError, RecursionError):
-        return "unreadable"
+            for name, document in section_of(generator, "documents").items():
+                yield f"{code}/{name}", digest_or_unreadable(document)

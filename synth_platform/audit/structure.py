@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from synth_platform.audit.findings import Findings
-from synth_platform.audit.reading import Document, digest, item, leaves, mapping, text
+from synth_platform.audit.reading import SHA256, TOKEN, Document, digest, item, leaves, mapping, parsed, text
 from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS
 
 FORMAT = "synth-evidence-1"
@@ -16,12 +14,10 @@ BODY = "body_sha256"
 INPUTS = ("normalized/attacked", "normalized/batch_corrected", "public/reference")
 DOCUMENTS = ("utility_gate", "closest_record_gate", "membership_gate", "inference_gate", "decision")
 
-_TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:,+|/#@=-]{0,199}")
 # What a control may read outside the ledger is a fixed phrase of ours, with spaces in it.
 _PURPOSE = re.compile(r"(UNLEDGERED_ACCESS:)?control S_[A-Z]+: [a-z]+ rows")
 # Why a design could not be carried out, in words of ours.
 _FAULT = re.compile(r"[a-z ]{1,100}")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def audit_structure(found: Findings, evidence: Document, expected: Mapping[str, str]) -> None:
@@ -43,9 +39,9 @@ def audit_structure(found: Findings, evidence: Document, expected: Mapping[str, 
     with found.section("G1/locks"):
         locks = mapping(evidence, "locks")
         for name in ("registration", "feature_manifest"):
-            found.holds(f"G1/locks/{name}", "lock", bool(_SHA256.fullmatch(text(locks, name))), "not a SHA-256")
+            found.holds(f"G1/locks/{name}", "lock", bool(SHA256.fullmatch(text(locks, name))), "not a SHA-256")
         for name in INPUTS:
-            found.holds(f"G1/locks/{name}", "lock", bool(_SHA256.fullmatch(str(item(locks, "inputs", name)))))
+            found.holds(f"G1/locks/{name}", "lock", bool(SHA256.fullmatch(str(item(locks, "inputs", name)))))
     with found.section("G1/generators"):
         _documents(found, evidence)
 
@@ -94,7 +90,7 @@ def _documents(found: Findings, evidence: Document) -> None:
 
 
 def _is_sha(value: object) -> bool:
-    return isinstance(value, str) and bool(_SHA256.fullmatch(value))
+    return isinstance(value, str) and bool(SHA256.fullmatch(value))
 
 
 def _array_numbers(value: object) -> Iterator[tuple[tuple[str, ...], float]]:
@@ -111,22 +107,15 @@ def _tokens(value: object, key: str, columns: frozenset[str]) -> Iterator[bool]:
     """
     if isinstance(value, Mapping):
         for name, inner in value.items():
-            yield name in columns or bool(_TOKEN.fullmatch(str(name)))
+            yield name in columns or bool(TOKEN.fullmatch(str(name)))
             yield from _tokens(inner, str(name), columns)
     elif isinstance(value, list):
         for inner in value:
             yield from _tokens(inner, key, columns)
     elif isinstance(value, str):
-        parsed = _parsed(value) if key == "event" else None
+        event = parsed(value) if key == "event" else None
         phrase = _FAULT if key == "fault" else _PURPOSE
-        if isinstance(parsed, Mapping):
-            yield from _tokens(parsed, "", columns)
+        if isinstance(event, Mapping):
+            yield from _tokens(event, "", columns)
         else:
-            yield value == "" or value in columns or bool(_TOKEN.fullmatch(value) or phrase.fullmatch(value))
-
-
-def _parsed(value: str) -> Any:
-    try:
-        return json.loads(value)
-    except ValueError:
-        return None
+            yield value == "" or value in columns or bool(TOKEN.fullmatch(value) or phrase.fullmatch(value))
