@@ -11,7 +11,6 @@ from rich.table import Table
 from resources.artefacts import read_artefact
 from resources.home import HomeResource
 from resources.private import fingerprint_key
-from resources.register import home_register
 from synth_platform.cli.app import BAD_INPUT, VERDICT_FAILED, Json, app, console, fail, home, print_json
 from synth_platform.release.findings import in_words
 
@@ -41,6 +40,8 @@ def reaudit(as_json: Json = False) -> None:
 @app.command()
 def releases(as_json: Json = False) -> None:
     """Every release of the register with its status and when it was looked at last."""
+    from resources.register import home_register
+
     listed = [release.as_dict() for release in home_register(home()).releases().values()]
     if as_json:
         print_json(listed)

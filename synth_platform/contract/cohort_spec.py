@@ -34,6 +34,7 @@ from synth_platform.contract.discovery_options import (
     Contrast,
     Discovery,
     DiscoveryPlan,
+    figure,
     impossible,
     plan_of_key,
     plan_on,
@@ -247,7 +248,7 @@ class CohortSpec(Strict):
         """The key of the plan (epsilon, domain delta): the first registered one, else eps<number> at six decimals."""
         promise = Plan(epsilon=epsilon, delta=self.privacy.budget.delta)
         registered = (key for key, plan in self.plans.items() if plan == promise)
-        return next(registered, f"eps{epsilon:.6f}".rstrip("0").rstrip("."))
+        return next(registered, f"eps{figure(epsilon)}")
 
 
 def _features(matrices: Sequence[Modality | None]) -> int | None:

@@ -12,12 +12,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveInt, field_validator, model_validator
+from pydantic import BeforeValidator, Field, PositiveInt, field_validator, model_validator
 
-from synth_platform.contract.cohort_sections import Budget
+from synth_platform.contract.cohort_sections import Budget, MatrixName
 from synth_platform.contract.options import Share, Strict
 
-Matrix = Literal["expression", "methylation"]
+
+def _as_text(values: object) -> object:
+    return tuple(str(value) for value in values) if isinstance(values, (list, tuple)) else values
+
+
+Values = Annotated[tuple[str, ...], BeforeValidator(_as_text)]  # a value of 1 is "1", as tables have it
 Size = int | Literal["adaptive"]
 ContrastName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
@@ -66,17 +71,12 @@ class Contrast(Strict):
     """
 
     variable: str
-    case: tuple[str, ...] = ()
-    control: tuple[str, ...] = ()
+    case: Values = ()
+    control: Values = ()
     sizes: tuple[PositiveInt, ...]
-    features: Annotated[tuple[Matrix, ...], Field(min_length=1)]
+    features: Annotated[tuple[MatrixName, ...], Field(min_length=1)]
     statistic: Literal["mann_whitney", "log_rank"] = "mann_whitney"
     description: str = ""
-
-    @field_validator("case", "control", mode="before")
-    @classmethod
-    def _values_are_text(cls, values: object) -> object:
-        return tuple(str(value) for value in values) if isinstance(values, (list, tuple)) else values
 
     @model_validator(mode="after")
     def _fits_its_statistic(self) -> Contrast:
@@ -129,7 +129,7 @@ class DiscoveryPlan:
         end = f"-top{self.size}" if self.size != "adaptive" else ""
         if self.size == "adaptive" and self.expected != EXPECTED:
             end = f"-for{self.expected}"
-        return f"{self.contrast}-mu{_figure(self.mu)}-alpha{_figure(self.alpha)}{end}"
+        return f"{self.contrast}-mu{figure(self.mu)}-alpha{figure(self.alpha)}{end}"
 
 
 def plan_on(terms: Terms, contrast: str) -> DiscoveryPlan:
@@ -170,7 +170,7 @@ def impossible(plan: DiscoveryPlan, hypotheses: int | None, budget: Budget) -> d
         wrong["mu"] = (
             f"a list at mu = {plan.mu:g} costs epsilon = {epsilon:.4g} at delta = {budget.delta:g} (8-1 §2.1), above "
             f"privacy.budget.epsilon = {budget.epsilon:g}: it could never be paid; mu may be at most "
-            f"{_figure(math.floor(affordable * 1e6) / 1e6)}"
+            f"{figure(math.floor(affordable * 1e6) / 1e6)}"
         )
     if hypotheses is not None and plan.size != "adaptive" and plan.size > hypotheses:
         wrong["size"] = f"{plan.size} of the {hypotheses} hypotheses of {plan.contrast!r} cannot be selected; use fewer"
@@ -204,5 +204,6 @@ def require_contrasts(
             raise ValueError(f"{where}.features: the cohort has no {absent[0]}")
 
 
-def _figure(value: float) -> str:
+def figure(value: float) -> str:
+    """A number as the keys of plans write it: at most six decimals, no nought at the end."""
     return f"{value:.6f}".rstrip("0").rstrip(".")

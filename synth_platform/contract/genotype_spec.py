@@ -16,6 +16,7 @@ from synth_platform.contract.discovery_options import (
     ContrastName,
     DiscoveryPlan,
     Terms,
+    Values,
     impossible,
     plan_of_key,
     plan_on,
@@ -53,15 +54,10 @@ class Phenotype(Strict):
     file: str
     key: str = "sample"
     column: str = "phenotype"
-    case: tuple[str, ...] = ()
-    control: tuple[str, ...] = ()
+    case: Values = ()
+    control: Values = ()
     sizes: tuple[PositiveInt, PositiveInt]
     description: str = ""
-
-    @field_validator("case", "control", mode="before")
-    @classmethod
-    def _values_are_text(cls, values: object) -> object:
-        return tuple(str(value) for value in values) if isinstance(values, (list, tuple)) else values
 
     @model_validator(mode="after")
     def _tells_case_from_control(self) -> Phenotype:

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from synth_platform.privacy.mechanisms import granularity
 from synth_platform.privacy.noise import NoiseSource
-from synth_platform.privacy.queries import ROUNDING
+from synth_platform.privacy.queries import ROUNDING, grid_sensitivity_steps
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -81,7 +81,7 @@ class Canonical:
     @cached_property
     def sensitivity_steps(self) -> int:
         """Δ in grid steps, rounded up; one step more covers the rounding of this very computation."""
-        return math.ceil(self._widened / self.granularity) + 1
+        return grid_sensitivity_steps(self.sensitivity, self.granularity)
 
     @property
     def noised_sensitivity(self) -> float:

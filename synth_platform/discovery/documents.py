@@ -89,7 +89,7 @@ def e_values_document(
         "positions": [int(position) for position in peeled.positions],
         "selected": list(study.names(peeled.positions.tolist())),
         "log_e": peeled.log_e.tolist(),
-        "scale": peeled.releases[-1].sigma,  # of the values, to the last bit
+        "scale": peeled.scale,
         "entries": [release.entry_id for release in peeled.releases],
         "unledgered": list(outside),
         "seeded": any(release.source == "seeded" for release in peeled.releases),

@@ -97,12 +97,11 @@ def variant_names(spec: GenotypeSpec, folder: Path, positions: Sequence[int]) ->
     What cannot be printed is "?". Where two would be called the same, as a variant that a list has twice, the place in
     the list tells them apart: a name stands for one hypothesis.
     """
-    wanted = np.argsort(np.asarray(positions))
     names: dict[int, str] = {}
     at = 0
     for block in open_genotypes(folder / spec.genotypes.file, spec.genotypes.field).blocks():
         end = at + block.variants.height
-        for position in (int(positions[i]) for i in wanted if at <= positions[i] < end):
+        for position in (int(place) for place in positions if at <= place < end):
             names[position] = _name(block.variants.row(position - at, named=True))
         at = end
     shared = Counter(names.values())

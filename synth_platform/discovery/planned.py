@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from lifelines import NelsonAalenFitter
 
 from synth_platform.contract.cohort_spec import CohortSpecError
 from synth_platform.contract.discovery_options import Contrast, DiscoveryPlan
@@ -113,6 +112,8 @@ def nelson_aalen(rows: EncodedRows) -> tuple[tuple[float, ...], tuple[float, ...
     """
     if not rows.event.any():
         raise CohortSpecError("no public row has an event, so there is no public hazard: log_rank cannot be used")
+    from lifelines import NelsonAalenFitter  # noqa: PLC0415 (half a second of imports, for log_rank alone)
+
     fitter = NelsonAalenFitter(nelson_aalen_smoothing=False).fit(rows.time, rows.event)
     hazard = fitter.cumulative_hazard_.iloc[:, 0]
     jumps = hazard[hazard.diff() > 0]

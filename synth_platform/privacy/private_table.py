@@ -49,6 +49,7 @@ class _Contents(Generic[T]):
     fingerprint: str | None = None
     origin: _Contents[Any] | None = None
     source: Digest[T] | None = None
+    people: str | None = None
 
 
 @final
@@ -106,8 +107,10 @@ class PrivateTable(Generic[T]):
         contents: _Contents[Any] = _contents_of(self)
         while contents.origin is not None:
             contents = contents.origin
-        with quiet_errors("digest"):
-            return contents.key.name((contents.source or contents.digest)(contents.rows))
+        if contents.people is None:  # of a genotype study, a pass over its files
+            with quiet_errors("digest"):
+                contents.people = contents.key.name((contents.source or contents.digest)(contents.rows))
+        return contents.people
 
     def __repr__(self) -> str:
         return "PrivateTable(closed)"

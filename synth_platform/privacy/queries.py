@@ -84,7 +84,12 @@ def grid_steps(scores: FloatArray, step: float) -> NDArray[np.int64]:
 
 def grid_sensitivity(sensitivity: float, step: float) -> float:
     """How far one neighbouring step moves a score on the grid, with room for floating errors."""
-    return (math.ceil((sensitivity + 2 * ROUNDING) / step) + _SPARE_STEPS) * step
+    return grid_sensitivity_steps(sensitivity, step) * step
+
+
+def grid_sensitivity_steps(sensitivity: float, step: float) -> int:
+    """The same in steps of the grid."""
+    return math.ceil((sensitivity + 2 * ROUNDING) / step) + _SPARE_STEPS
 
 
 @dataclass(frozen=True)

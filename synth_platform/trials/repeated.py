@@ -22,7 +22,7 @@ import numpy as np
 from scipy.stats import nct, rankdata
 from scipy.stats import t as student_t
 
-from synth_platform.evaluation.membership import FAMILY_ERROR, LOW_FALSE_POSITIVE_RATE, tpr_at
+from synth_platform.evaluation.membership import FAMILY_ERROR, LOW_FALSE_POSITIVE_RATE, null_error, tpr_at
 from synth_platform.normalize.rows import BoolArray, FloatArray
 
 WANTED_POWER = 0.9
@@ -76,8 +76,7 @@ def null_deviation(rows: int) -> float:
 
     The rank sum of a random half of fixed scores without ties: variance (N + 1) / (12 m n) (Wilcoxon).
     """
-    members = rows // 2
-    return math.sqrt((rows + 1) / (12 * members * (rows - members)))
+    return null_error(rows // 2, rows - rows // 2)
 
 
 def confirming_power(rows: int, pairs: int, limit: float, attacks: int) -> float:

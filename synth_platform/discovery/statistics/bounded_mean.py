@@ -30,6 +30,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from synth_platform.discovery.statistics.checks import require_numbers, require_positive, require_rows, require_size
+from synth_platform.discovery.statistics.log_sums import log_average
 from synth_platform.discovery.statistics.protocol import FloatArray
 
 
@@ -84,7 +85,7 @@ class Betting:
             raise ValueError("values leave [0, 1]: rescale them by public constants that bound them")
         gain = self.stake * (values - self.null_mean)
         up = np.log1p(gain).sum(axis=0)
-        return _average(up, np.log1p(-gain).sum(axis=0)) if self.two_sided else up
+        return log_average(up, np.log1p(-gain).sum(axis=0)) if self.two_sided else up
 
 
 @dataclass(frozen=True)
@@ -129,10 +130,5 @@ class Hoeffding:
         if (values < self.null_mean - self.bound).any() or (values > self.null_mean + self.bound).any():
             raise ValueError("values leave null_mean ± bound: raise bound, or see what clipping does to the null")
         excess = self.tilt * (values - self.null_mean).sum(axis=0)
-        up = _average(excess, -excess) if self.two_sided else excess
+        up = log_average(excess, -excess) if self.two_sided else excess
         return np.asarray(up - self.size * (self.tilt * self.bound) ** 2 / 2)
-
-
-def _average(up: FloatArray, down: FloatArray) -> FloatArray:
-    """log of the mean of two e-values per column."""
-    return np.asarray(np.logaddexp(up, down) - math.log(2))

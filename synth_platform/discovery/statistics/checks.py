@@ -30,6 +30,18 @@ def require_positive(name: str, value: float) -> None:
         raise ValueError(f"{name} is {value}: it must be a finite number > 0")
 
 
+def require_bounds(lower: float, upper: float) -> None:
+    """ValueError unless lower < upper, both finite."""
+    if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
+        raise ValueError(f"lower is {lower} and upper {upper}: clip to finite public bounds, lower below upper")
+
+
+def require_spread(spread: float, lower: float, upper: float) -> None:
+    """ValueError unless a value within the bounds can have this standard deviation, and some."""
+    if not 0 < spread <= (upper - lower) / 2:
+        raise ValueError(f"spread is {spread}: it must be above 0 and at most half the distance of the bounds")
+
+
 def require_size(size: int) -> None:
     """ValueError unless there is a record."""
     if size < 1:

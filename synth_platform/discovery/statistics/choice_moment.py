@@ -30,8 +30,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import expit, gammaln
+from scipy.special import expit
 
+from synth_platform.discovery.statistics.log_sums import log_choose
 from synth_platform.discovery.statistics.protocol import FloatArray
 
 _EXPONENT = 45.0
@@ -51,7 +52,7 @@ def log_choice_moment(log_weights: FloatArray, chosen: int, copies: FloatArray |
     variance = _total(p * (1 - p), copies)
     mass = _probability(p, copies, chosen, n, variance)
     log_coefficient = _total(np.logaddexp(0.0, tilted), copies) - chosen * log_z + np.log(mass)
-    return np.asarray(log_coefficient - (gammaln(n + 1) - gammaln(chosen + 1) - gammaln(n - chosen + 1)))
+    return np.asarray(log_coefficient - log_choose(n, chosen))
 
 
 def _total(x: FloatArray, copies: FloatArray | None) -> FloatArray:

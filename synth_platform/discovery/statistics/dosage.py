@@ -23,7 +23,6 @@ frequency p for the variance 2p(1 − p) of a genotype; at another frequency the
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import cast
@@ -34,6 +33,7 @@ from numpy.typing import NDArray
 from synth_platform.discovery.statistics.checks import require_rows
 from synth_platform.discovery.statistics.choice_moment import log_choice_moment
 from synth_platform.discovery.statistics.design import log_passing_threshold
+from synth_platform.discovery.statistics.log_sums import log_average
 from synth_platform.discovery.statistics.protocol import BoolArray, FloatArray
 from synth_platform.discovery.statistics.tilted_permutation import designed_kappa, require_kappa, tilted_sensitivity
 from synth_platform.discovery.statistics.two_groups import column_blocks, require_case, require_groups
@@ -131,7 +131,7 @@ class DosageStatistic:
             up = self._side(counts[:, block], in_cases[block])
             if self.two_sided:
                 down = self._side(counts[::-1, block], 2 * self.n_case - in_cases[block])
-                up = np.logaddexp(up, down) - math.log(2)
+                up = log_average(up, down)
             log_e[block] = up
         return log_e
 

@@ -53,11 +53,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from scipy.special import gammaln
 
 from synth_platform.discovery.statistics.checks import require_numbers, require_positive, require_rows
 from synth_platform.discovery.statistics.design import log_passing_threshold, require_value_mu
 from synth_platform.discovery.statistics.elementary_symmetric import log_elementary_symmetric
+from synth_platform.discovery.statistics.log_sums import log_average, log_choose
 from synth_platform.discovery.statistics.protocol import BoolArray, FloatArray
 
 
@@ -185,7 +185,7 @@ class LogRank:
         if len(outcome.time) != self.size:
             raise ValueError("outcome must have the number of patients the statistic was registered for")
         scores = self.tilt * self.residuals(outcome)
-        log_mean = log_elementary_symmetric(scores, self.size) - _log_choose(self.size)
+        log_mean = log_elementary_symmetric(scores, self.size) - log_choose(self.size, np.arange(self.size + 1))
         above = values > self.cut
         exceeding = above.sum(axis=0)
         total = scores @ above
@@ -193,10 +193,4 @@ class LogRank:
         if not self.two_sided:
             return up
         down = scores.sum() - total - log_mean[self.size - exceeding]
-        return np.asarray(np.logaddexp(up, down) - math.log(2))
-
-
-def _log_choose(n: int) -> FloatArray:
-    """[n + 1] log C(n, k)."""
-    k = np.arange(n + 1)
-    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+        return log_average(up, down)

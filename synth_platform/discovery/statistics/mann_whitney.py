@@ -34,11 +34,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from scipy.special import gammaln
 from scipy.stats import rankdata
 
 from synth_platform.discovery.statistics.checks import require_numbers, require_rows
 from synth_platform.discovery.statistics.design import least_detectable, log_passing_threshold, require_value_mu
+from synth_platform.discovery.statistics.log_sums import log_average, log_choose
 from synth_platform.discovery.statistics.protocol import BoolArray, FloatArray
 from synth_platform.discovery.statistics.two_groups import column_blocks, require_case, require_groups
 
@@ -112,7 +112,7 @@ class MannWhitney:
         require_rows(values, self.n_case + self.n_control)
         require_case(case, self.n_case, self.n_control)
         centred = self.tilt * (self._counts(values, case) - self.n_case * self.n_control / 2)
-        up = np.logaddexp(centred, -centred) - math.log(2) if self.two_sided else centred
+        up = log_average(centred, -centred) if self.two_sided else centred
         moment = log_moment(self.tilt, self.n_case, self.n_control)
         return np.asarray(up - (moment - self.tilt * self.n_case * self.n_control / 2))
 
@@ -132,7 +132,7 @@ def log_moment(tilt: float, n_case: int, n_control: int) -> float:
     if tilt < 0:
         return log_moment(-tilt, n_case, n_control) + tilt * n_case * n_control
     i = np.arange(1, n_case + 1, dtype=np.float64)
-    choices = gammaln(n_case + n_control + 1) - gammaln(n_case + 1) - gammaln(n_control + 1)
+    choices = log_choose(n_case + n_control, n_case)
     return float((_log_expm1(tilt * (n_control + i)) - _log_expm1(tilt * i)).sum() - choices)
 
 

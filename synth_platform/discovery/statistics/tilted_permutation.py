@@ -36,9 +36,16 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from synth_platform.discovery.statistics.checks import require_numbers, require_positive, require_rows
+from synth_platform.discovery.statistics.checks import (
+    require_bounds,
+    require_numbers,
+    require_positive,
+    require_rows,
+    require_spread,
+)
 from synth_platform.discovery.statistics.choice_moment import log_choice_moment
 from synth_platform.discovery.statistics.design import least_detectable, log_passing_threshold, require_value_mu
+from synth_platform.discovery.statistics.log_sums import log_average
 from synth_platform.discovery.statistics.protocol import BoolArray, FloatArray
 from synth_platform.discovery.statistics.two_groups import column_blocks, require_case, require_groups
 
@@ -87,8 +94,7 @@ class TiltedPermutation:
         """
         require_groups(n_case, n_control)
         require_bounds(lower, upper)
-        if not 0 < spread <= (upper - lower) / 2:
-            raise ValueError(f"spread is {spread}: it must be above 0 and at most half the distance of the bounds")
+        require_spread(spread, lower, upper)
         kappa = designed_kappa(
             n_case,
             n_control,
@@ -127,7 +133,7 @@ class TiltedPermutation:
             log_weights = self.kappa * (np.clip(values[:, block], self.lower, self.upper) - self.lower)
             up = self._side(log_weights, case)
             if self.two_sided:
-                up = np.logaddexp(up, self._side(-log_weights, case)) - math.log(2)
+                up = log_average(up, self._side(-log_weights, case))
             log_e[block] = up
         return log_e
 
@@ -158,12 +164,6 @@ def designed_kappa(
         value_mu=value_mu,
     )
     return min(kappa, LARGEST_WIDTH / width)
-
-
-def require_bounds(lower: float, upper: float) -> None:
-    """ValueError unless lower < upper, both finite."""
-    if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
-        raise ValueError(f"lower is {lower} and upper {upper}: clip to finite public bounds, lower below upper")
 
 
 def require_kappa(kappa: float, width: float) -> None:

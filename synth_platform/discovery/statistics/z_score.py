@@ -32,10 +32,16 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from synth_platform.discovery.statistics.checks import require_numbers, require_positive, require_rows
+from synth_platform.discovery.statistics.checks import (
+    require_bounds,
+    require_numbers,
+    require_positive,
+    require_rows,
+    require_spread,
+)
 from synth_platform.discovery.statistics.design import least_detectable, log_passing_threshold, require_value_mu
+from synth_platform.discovery.statistics.log_sums import log_average
 from synth_platform.discovery.statistics.protocol import BoolArray, FloatArray
-from synth_platform.discovery.statistics.tilted_permutation import require_bounds
 from synth_platform.discovery.statistics.two_groups import column_blocks, require_case, require_groups
 
 
@@ -58,8 +64,7 @@ class ZScore:
         require_groups(self.n_case, self.n_control)
         require_bounds(self.lower, self.upper)
         require_positive("tilt", self.tilt)
-        if not 0 < self.spread <= (self.upper - self.lower) / 2:
-            raise ValueError(f"spread is {self.spread}: it must be above 0 and at most half the distance of the bounds")
+        require_spread(self.spread, self.lower, self.upper)
 
     @classmethod
     def designed(
@@ -124,4 +129,4 @@ class ZScore:
             clipped = np.clip(values[:, block], self.lower, self.upper)
             difference[block] = clipped[case].mean(axis=0) - clipped[~case].mean(axis=0)
         exponent = self.tilt * difference / self._standard_error
-        return np.asarray(np.logaddexp(exponent, -exponent) - math.log(2) - self.tilt**2 / 2)
+        return np.asarray(log_average(exponent, -exponent) - self.tilt**2 / 2)

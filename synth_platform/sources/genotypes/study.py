@@ -22,8 +22,6 @@ from synth_platform.sources.genotypes.block import BLOCK_SIZE, Dosages, Field, G
 from synth_platform.sources.genotypes.open import open_genotypes
 from synth_platform.sources.genotypes.phenotype import Phenotypes, join_phenotypes
 
-READ_BYTES = 1 << 20
-
 
 @dataclass(frozen=True, eq=False)
 class GenotypeStudy:
