@@ -15,7 +15,7 @@ from synth_platform.discovery.plot import discoveries_png
 from synth_platform.release.discovery import DISCOVERY_STAGE, ELIGIBLE, GWAS_STAGE
 from synth_platform.release.discovery_readme import render_list_readme
 from synth_platform.release.folder import PackageError, parquet_bytes, write_folder, write_json
-from synth_platform.release.publish import published_ledger
+from synth_platform.release.publish import ledger_document
 
 Document = Mapping[str, Any]
 UNITS = {DISCOVERY_STAGE: "patient", GWAS_STAGE: "sample"}
@@ -51,23 +51,22 @@ def write_list(
             f"NOT_ELIGIBLE: {name} is {decision['decision']} ({', '.join(decision['reasons']) or 'not reviewed'}); "
             "nothing was written"
         )
-    entries, head_hash = published_ledger(ledger_table, decision["ledger"]["entries"])
+    domain, unit = spec.privacy.domain, UNITS[decision["generator"]]
+    ledger = ledger_document(decision, ledger_table, domain=domain, unit=unit)
     frame = list_frame(discoveries)
 
     def fill(folder: Path) -> None:
         (folder / "table.parquet").write_bytes(parquet_bytes(frame))
         frame.write_csv(folder / "table.csv")
         (folder / "discoveries.png").write_bytes(discoveries_png(discoveries, f"{spec.title}: {decision['plan']}"))
-        costs = {key: decision["ledger"][key] for key in ("epsilon_rdp", "epsilon_pld", "mu", "auroc_bound")}
-        promise = {"domain": spec.privacy.domain, "unit": UNITS[decision["generator"]], "delta": decision["delta"]}
-        write_json(folder / "ledger.json", {**promise, "cost": costs, "entries": entries, "head_hash": head_hash})
+        write_json(folder / "ledger.json", ledger)
         write_json(folder / "decision.json", dict(decision))
         readme = render_list_readme(
             title=spec.title,
             decision=decision,
             e_values=e_values,
             discoveries=discoveries,
-            ledger=entries,
+            ledger=ledger["entries"],
             sizes=spec.sizes_of(decision["contrast"]),
         )
         (folder / "README.md").write_text(readme, encoding="utf-8")

@@ -12,7 +12,7 @@ from synth_platform.contract.cohort_spec import DP_GENERATORS, RELEASABLE_DUA_TA
 from synth_platform.contract.tables import OPAQUE_KEY, SYNTHETIC_PREFIX
 from synth_platform.release.dictionary import data_dictionary
 from synth_platform.release.folder import Document, PackageError, parquet_bytes, write_folder, write_json
-from synth_platform.release.publish import published_decision, published_ledger
+from synth_platform.release.publish import ledger_document, published_decision
 from synth_platform.release.readme import render_readme
 from synth_platform.release.rule import decide
 
@@ -84,20 +84,18 @@ def _fill(
     folder: Path, *, spec: CohortSpec, table: pl.DataFrame, decision: Document, ledger_table: Sequence[Document]
 ) -> None:
     public_decision = published_decision(decision, spec.publication)
-    entries, head_hash = published_ledger(ledger_table, decision["ledger"]["entries"])
+    ledger = ledger_document(decision, ledger_table, domain=spec.privacy.domain, unit=spec.privacy.unit)
     (folder / "table.parquet").write_bytes(parquet_bytes(table))
     table.write_csv(folder / "table.csv")
     data_dictionary(spec, table.columns).write_csv(folder / "data_dictionary.csv")
-    costs = {key: public_decision["ledger"][key] for key in ("epsilon_rdp", "epsilon_pld", "mu", "auroc_bound")}
-    promise = {"domain": spec.privacy.domain, "unit": spec.privacy.unit, "delta": decision["delta"]}
-    write_json(folder / "ledger.json", {**promise, "cost": costs, "entries": entries, "head_hash": head_hash})
+    write_json(folder / "ledger.json", ledger)
     write_json(folder / "decision.json", public_decision)
     readme = render_readme(
         title=spec.title,
         rows=table.height,
         columns=table.width,
         decision=public_decision,
-        ledger=entries,
+        ledger=ledger["entries"],
         aggregates=spec.publication == "aggregates",
     )
     (folder / "README.md").write_text(readme, encoding="utf-8")

@@ -14,6 +14,7 @@ _CLOSEST_RECORD_FIGURES = ("duplicates", "train_closer", "train_closer_upper", "
 _ATTACK_FIGURES = ("auroc", "upper", "tpr_at_1pct_fpr")
 # Neither fingerprints of private input nor run ids: an outsider could test a guess of the cohort against the first.
 _ENTRY_FIELDS = ("entry_id", "cohort", "code", "event", "sensitivity", "scale", "neighbouring", "noise_source")
+_COSTS = ("epsilon_rdp", "epsilon_pld", "mu", "auroc_bound")
 
 
 def published_decision(decision: Document, policy: Policy) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def published_decision(decision: Document, policy: Policy) -> dict[str, Any]:
         "inference": _only(decision["inference"], ("status",)),
         "limits": dict(decision["limits"]),
         "registration": decision["registration"],
-        "ledger": _only(decision["ledger"], ("status", "epsilon_rdp", "epsilon_pld", "mu", "auroc_bound", "entries")),
+        "ledger": _only(decision["ledger"], ("status", *_COSTS, "entries")),
         "schema": _only(decision["schema"], ("violations",)),
         **_only(decision, ("decision", "reasons", "notes")),
     }
@@ -64,6 +65,22 @@ def published_ledger(rows: Sequence[Document], entry_ids: Sequence[str]) -> tupl
         published.append(entry)
         last = max(last, *states.values(), key=lambda row: row["id"])
     return published, str(last["hash"])
+
+
+def ledger_document(decision: Document, rows: Sequence[Document], *, domain: str, unit: str) -> dict[str, Any]:
+    """The ledger.json of a package: what was promised and paid for it, and the entries of `published_ledger`.
+
+    decision: the decision document. unit: whose change the costs are about. Raises ValueError as `published_ledger`.
+    """
+    entries, head_hash = published_ledger(rows, decision["ledger"]["entries"])
+    return {
+        "domain": domain,
+        "unit": unit,
+        "delta": decision["delta"],
+        "cost": _only(decision["ledger"], _COSTS),
+        "entries": entries,
+        "head_hash": head_hash,
+    }
 
 
 def _only(document: Document, names: Sequence[str]) -> dict[str, Any]:
