@@ -11,7 +11,7 @@ import dagster as dg
 import polars as pl
 
 from resources.artefacts import CONTENT, ArtefactError, read_artefact
-from resources.cohorts import CohortRegistry, Registered
+from resources.cohorts import CohortRegistry
 from resources.evidence import gather_list_evidence
 from resources.home import HomeResource, SynthHome
 from resources.ledger import home_ledger
@@ -19,6 +19,7 @@ from resources.private import fingerprint_key
 from synth_platform.audit.discoveries import audit_discoveries
 from synth_platform.audit.report import audit
 from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError
+from synth_platform.contract.genotype_spec import Registered
 from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.replicates import SEED, native_table
 from synth_platform.normalize.rows import EncodedRows, content_digest

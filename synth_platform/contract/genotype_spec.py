@@ -11,7 +11,7 @@ import yaml
 from pydantic import Field, PositiveInt, ValidationError, ValidationInfo, field_validator, model_validator
 
 from synth_platform.contract.cohort_sections import Budget
-from synth_platform.contract.cohort_spec import CohortSpecError, faults
+from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError, faults
 from synth_platform.contract.discovery_options import (
     ContrastName,
     DiscoveryPlan,
@@ -147,6 +147,10 @@ class GenotypeSpec(Strict):
             "plan": vars(plan),
         }
         return hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).hexdigest()
+
+
+# What a steward registers, and what lists of discoveries are made of.
+Registered = CohortSpec | GenotypeSpec
 
 
 def load_genotype_spec(path: Path) -> GenotypeSpec:

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.contract.discovery_options import DiscoveryPlan
-from synth_platform.contract.genotype_spec import GenotypeSpec
+from synth_platform.contract.genotype_spec import Registered
 from synth_platform.privacy.ledger import Ledger
 from synth_platform.privacy.statistic_store import StatisticStore, StoredReleaseError
 from synth_platform.release.discovery import Stage
@@ -21,7 +20,7 @@ Document = Mapping[str, Any]
 
 def write_list_evidence(
     *,
-    spec: CohortSpec | GenotypeSpec,
+    spec: Registered,
     stage: Stage,
     plan: DiscoveryPlan,
     documents: Mapping[str, Document],

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.contract.discovery_options import DiscoveryPlan
-from synth_platform.contract.genotype_spec import GenotypeSpec
+from synth_platform.contract.genotype_spec import GenotypeSpec, Registered
 from synth_platform.discovery.contrast import contrast_study
 from synth_platform.discovery.documents import Study, discoveries_document, e_values_document
 from synth_platform.discovery.genotypes import genotype_study, read_study
@@ -28,7 +27,6 @@ from synth_platform.sources.genotypes.study import content_digest as study_diges
 from synth_platform.sources.tables import SourceError
 
 Document = Mapping[str, Any]
-Registered = CohortSpec | GenotypeSpec
 
 
 def require_list_rederived(

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import polars as pl
 
 from synth_platform.contract.cohort_spec import RELEASABLE_DUA_TAG, CohortSpec
-from synth_platform.contract.genotype_spec import GenotypeSpec
+from synth_platform.contract.genotype_spec import Registered
 from synth_platform.contract.options import AttackCode
 from synth_platform.contract.tables import from_wide
 from synth_platform.evaluation.looks import look_log_e
@@ -42,7 +42,7 @@ class Holdings(Protocol):
     def ledger(self, release: Release) -> Ledger:
         """The ledger, held to the head of this release alone: one damaged package recalls no other."""
 
-    def spec(self, release: Release) -> CohortSpec | GenotypeSpec:
+    def spec(self, release: Release) -> Registered:
         """The specification of the cohort or study as its file reads now."""
 
     def registration(self, release: Release) -> str:
