@@ -21,17 +21,13 @@ count, which hides it, and puts L − 1 or L people into every possible cell.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from synth_platform.contract.census_spec import Adjustment, Rounding, Variant, Zeros
 from synth_platform.margins.margin import Counts, Margin, MarginSet
-
-Variant = Literal["controlled", "coarsened", "adjusted"]
-Zeros = Literal["kept", "lifted"]
-Rounding = Literal["nearest", "up", "down"]
-Adjustment = Literal["apportion", "subtract", "subtract_multiple", "subtract_below_limit"]
 
 _WHOLE: dict[Rounding, Callable[[Counts], Counts]] = {
     "nearest": lambda units: np.floor(units + 0.5),

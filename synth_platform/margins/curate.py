@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from synth_platform.contract.categories import MOST_CATEGORIES
+from synth_platform.contract.recipe import Recipe, VariableRecipe
 from synth_platform.margins.curation_report import ColumnCuration, CurationReport, CurationStep
-from synth_platform.margins.domain import DTYPES, MOST_CATEGORIES, Codes, Domain, Kind, Variable
+from synth_platform.margins.domain import DTYPES, Codes, Domain, Kind, Variable
 from synth_platform.margins.margin import MarginSet
-from synth_platform.margins.recipe import Recipe, VariableRecipe
 from synth_platform.margins.recode import Recoded, written
 from synth_platform.margins.rows import Rows, count_margins, two_way
 from synth_platform.margins.structural_zeros import StructuralZero
@@ -72,10 +73,11 @@ def curate(frame: pl.DataFrame, recipe: Recipe, source: str = "microdata") -> Cu
     rows = Rows(Domain(tuple(variables)), codes)
     report = CurationReport(source, len(rows), recipe.drop, tuple(told))
     margins = two_way(rows.domain) if recipe.margins == "two_way" else recipe.margins
-    _refuse_unknown(rows.domain, margins, recipe.zeros, source)
-    for zero in recipe.zeros:
+    zeros = tuple(StructuralZero.of(zero) for zero in recipe.structural_zeros)
+    _refuse_unknown(rows.domain, margins, zeros, source)
+    for zero in zeros:
         _refuse_impossible(rows, zero, source)
-    return Curated(rows, report, margins, recipe.zeros)
+    return Curated(rows, report, margins, zeros)
 
 
 def _column(

@@ -7,14 +7,15 @@ when synthetic rows are written. Codes are positions in `Variable.categories`.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+
+from synth_platform.contract.categories import MOST_CATEGORIES, first_repeated
 
 Codes = NDArray[np.int64]
 Kind = Literal["text", "integer", "decimal", "boolean"]
@@ -24,7 +25,6 @@ DTYPES: dict[Kind, type[pl.DataType]] = {
     "decimal": pl.Float64,
     "boolean": pl.Boolean,
 }
-MOST_CATEGORIES = 10_000
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,3 @@ class Domain:
     def frame(self, codes: Codes) -> pl.DataFrame:
         """Rows [n, variables] of codes as a table with original values and types."""
         return pl.DataFrame([variable.values(codes[:, axis]) for axis, variable in enumerate(self.variables)])
-
-
-def first_repeated(labels: Iterable[str]) -> str | None:
-    """The first label that is there more than once, if one is."""
-    return next((label for label, times in Counter(labels).items() if times > 1), None)

@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 import yaml
 
-from synth_platform.margins.as_written import AsWritten
+from synth_platform.contract.as_written import AsWritten
 from synth_platform.margins.domain import Domain, Kind, Variable
 
 YAML, JSON = "domain.yaml", "domain.json"

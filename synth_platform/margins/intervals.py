@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from synth_platform.margins.coarsen import Rounding, Variant, Zeros
+from synth_platform.contract.census_spec import Rounding, Variant, Zeros
 from synth_platform.margins.margin import Counts
 
 WholeCounts = NDArray[np.int64]

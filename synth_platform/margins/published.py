@@ -17,7 +17,8 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from synth_platform.margins.domain import MOST_CATEGORIES, Codes, Domain, Variable
+from synth_platform.contract.categories import MOST_CATEGORIES
+from synth_platform.margins.domain import Codes, Domain, Variable
 from synth_platform.margins.domain_file import JSON, YAML, natural_order, read_domain, variable, write_domain
 from synth_platform.margins.margin import Counts, Margin, MarginSet
 from synth_platform.margins.structural_zeros import StructuralZero

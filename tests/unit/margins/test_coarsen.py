@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_platform.margins.coarsen import Adjustment, Rounding, Zeros, coarsen
+from synth_platform.contract.census_spec import Adjustment, Rounding, Zeros
+from synth_platform.margins.coarsen import coarsen
 from synth_platform.margins.domain import Domain, Variable
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.structural_zeros import StructuralZero

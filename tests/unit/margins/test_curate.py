@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from synth_platform.contract.recipe import Recipe
 from synth_platform.margins.curate import CurationError, curate
 from synth_platform.margins.microdata import read_microdata
-from synth_platform.margins.recipe import Recipe
 
 CENSUS = Path(__file__).parents[3].parent / "shared" / "data" / "census"
 

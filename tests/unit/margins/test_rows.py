@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from synth_platform.margins.domain import MOST_CATEGORIES, Domain, Variable
+from synth_platform.contract.categories import MOST_CATEGORIES
+from synth_platform.margins.domain import Domain, Variable
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.rows import Rows, two_way_margins
 from synth_platform.margins.structural_zeros import StructuralZero, possible

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import polars as pl
 import yaml
 from pydantic import BeforeValidator, Field, FiniteFloat, ValidationError, field_validator, model_validator
 
+from synth_platform.contract.as_written import AsWritten
+from synth_platform.contract.categories import MOST_CATEGORIES, first_repeated
 from synth_platform.contract.cohort_spec import faults
 from synth_platform.contract.options import Strict
-from synth_platform.margins.as_written import AsWritten
-from synth_platform.margins.domain import MOST_CATEGORIES, first_repeated
-from synth_platform.margins.structural_zeros import StructuralZero
 
 HIERARCHY_COLUMNS = ["category", "group"]
 
@@ -126,6 +125,11 @@ class Recipe(Strict):
     structural_zeros: tuple[Annotated[dict[str, tuple[Label, ...]], Field(min_length=1)], ...] = ()
     margins: Literal["two_way"] | Annotated[tuple[tuple[str, ...], ...], Field(min_length=1)] = "two_way"
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that something is to be done to."""
+        return (*self.variables, *self.drop)
+
     @model_validator(mode="after")
     def _agree(self) -> Recipe:
         dropped = set(self.drop)
@@ -155,11 +159,6 @@ class Recipe(Strict):
         own = self.variables.get(name, VariableRecipe())
         return own if own.combine_below is not None else own.model_copy(update={"combine_below": self.combine_below})
 
-    @property
-    def zeros(self) -> tuple[StructuralZero, ...]:
-        """The declared structural zeros."""
-        return tuple(StructuralZero.of(zero) for zero in self.structural_zeros)
-
 
 def load_recipe(path: Path) -> Recipe:
     """Read and check one recipe; `hierarchy: FILE.csv` is read from beside it and becomes `groups`.
@@ -175,6 +174,14 @@ def load_recipe(path: Path) -> Recipe:
         raise RecipeError(f"{path}: not readable as YAML: {error}") from error
     if not isinstance(document, dict):
         raise RecipeError(f"{path}: expected a mapping of fields, such as `variables:`")
+    try:
+        return Recipe.model_validate(with_hierarchies(document, path))
+    except ValidationError as error:
+        raise RecipeError(f"{path}: {faults(error)}") from error
+
+
+def with_hierarchies(document: dict[str, Any], path: Path) -> dict[str, Any]:
+    """A recipe's document, read from `path`, with the hierarchies it names as groups. Raises RecipeError."""
     variables = document.get("variables")
     for name, section in variables.items() if isinstance(variables, dict) else ():
         if isinstance(section, dict) and "hierarchy" in section:
@@ -182,10 +189,7 @@ def load_recipe(path: Path) -> Recipe:
             if "groups" in section:
                 raise RecipeError(f"{where}: there are groups as well; keep one of them")
             section["groups"] = _read_hierarchy(where, path.parent / str(section.pop("hierarchy")))
-    try:
-        return Recipe.model_validate(document)
-    except ValidationError as error:
-        raise RecipeError(f"{path}: {faults(error)}") from error
+    return document
 
 
 def _read_hierarchy(where: str, path: Path) -> dict[str, list[str]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from synth_platform.margins.domain import first_repeated
+from synth_platform.contract.categories import first_repeated
 
 
 class AsWritten(yaml.BaseLoader):

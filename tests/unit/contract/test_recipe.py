@@ -2,8 +2,7 @@
 
 import pytest
 
-from synth_platform.margins.recipe import Recipe, RecipeError, VariableRecipe, load_recipe
-from synth_platform.margins.structural_zeros import StructuralZero
+from synth_platform.contract.recipe import Recipe, RecipeError, VariableRecipe, load_recipe
 
 FULL = """
 variables:
@@ -36,7 +35,7 @@ def test_a_recipe_says_what_its_file_says(load):
     assert recipe.variables["job"].groups == {"health": ("nurse", "surgeon"), "office": ("clerk", "011")}
     assert recipe.variables["grade"].groups == {"low": ("1", "2"), "high": ("3",)}
     assert recipe.drop == ("id",)
-    assert recipe.zeros == (StructuralZero.of({"age": ["0-15"], "marital": ["married"]}),)
+    assert recipe.structural_zeros == ({"age": ("0-15",), "marital": ("married",)},)
     assert recipe.margins == (("age", "country"), ("age", "job", "grade"))
 
 
