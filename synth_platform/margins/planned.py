@@ -1,0 +1,60 @@
+"""A registered plan as calls of the library: the one way from counts to tables, for assets, release and command alike.
+
+All randomness comes from the plan's seed, which is public: what is drawn depends on protected margins alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from synth_platform.contract.census_spec import DpPlan, SdcPlan
+from synth_platform.margins.coarsen import coarsen
+from synth_platform.margins.fit import fit
+from synth_platform.margins.fitted import Fitted
+from synth_platform.margins.margin import MarginSet
+from synth_platform.margins.rows import Rows
+from synth_platform.margins.sample import sample
+
+NOT_ASSESSED = "NOT_ASSESSED"
+_FIT, _SAMPLE, _COMPARE = range(3)
+
+
+def protect(counted: MarginSet, plan: SdcPlan) -> MarginSet:
+    """Margins coarsened as the plan says. Raises ValueError as `coarsen` does."""
+    return coarsen(
+        counted,
+        plan.limit,
+        plan.variant,
+        zeros=plan.zeros,
+        rounding=plan.rounding,
+        adjustment=plan.adjustment,
+        total=plan.total,
+    )
+
+
+def model(margins: MarginSet, plan: SdcPlan | DpPlan) -> Fitted:
+    """The distribution of maximum entropy that has the margins. Raises ValueError as `fit` does."""
+    return fit(margins, np.random.default_rng((plan.seed, _FIT)))
+
+
+def tables(fitted: Fitted, plan: SdcPlan | DpPlan) -> tuple[Rows, ...]:
+    """The plan's synthetic tables, independent of one another given the model."""
+    return sample(fitted, np.random.default_rng((plan.seed, _SAMPLE)), plan.rows, plan.replicates)
+
+
+def compare(real: Rows | None, synthetic: Rows, margins: MarginSet, plan: SdcPlan | DpPlan) -> dict[str, Any]:
+    """The utility document of the first table, with the worst band of its two-way tables as `status`.
+
+    real: the private rows; None where only tables were published, and nothing can be compared. Restricted.
+    """
+    if real is None:
+        return {"zone": "restricted", "status": NOT_ASSESSED}
+    from synth_platform.margins.utility import utility  # noqa: PLC0415 (scikit-learn, for a comparison)
+
+    preserved = [margin.names for margin in margins]
+    document = utility(real, synthetic, np.random.default_rng((plan.seed, _COMPARE)), preserved).document()
+    order = ("good", "acceptable", "poor")
+    bands = [table["band"] for table in document["two_way"] if table["preserved"]]
+    return {**document, "status": max(bands, key=order.index) if bands else NOT_ASSESSED}
