@@ -34,6 +34,10 @@ class Rows:
     def __len__(self) -> int:
         return len(self.codes)
 
+    def take(self, index: Codes) -> Rows:
+        """Rows at `index`, in that order."""
+        return Rows(self.domain, self.codes[index])
+
     @property
     def frame(self) -> pl.DataFrame:
         """The rows with original values and types."""
