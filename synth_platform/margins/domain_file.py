@@ -1,24 +1,19 @@
 """domain.yaml or domain.json beside published tables: the variables and their categories, in order.
 
 A document {variable: [categories]}, or {variable: {categories: […], kind: integer, missing: "?"}} where the kind does
-not follow from the labels or one of them stands for a missing value. A label is the text that stands in the tables:
-`yes` is "yes" and 01 is "01", quoted or not.
+not follow from the labels or one of them stands for a missing value.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-import yaml
-
-from synth_platform.contract.as_written import AsWritten
 from synth_platform.margins.domain import Domain, Kind, Variable
+from synth_platform.margins.stated_files import read_stated, write_stated
 
-YAML, JSON = "domain.yaml", "domain.json"
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _LEAST = "a list of categories, or categories with a kind and a missing category"
 
@@ -46,25 +41,16 @@ def read_domain(folder: Path) -> Domain | None:
     Raises ValueError that names the file and what is wrong: two of them, no document, a variable that `Variable` does
     not take.
     """
-    paths = [folder / name for name in (YAML, JSON) if (folder / name).exists()]
-    if len(paths) > 1:
-        raise ValueError(f"{folder}: both {YAML} and {JSON}; keep one of them")
-    if not paths:
+    stated = read_stated(folder, "domain")
+    if stated is None:
         return None
-    path = paths[0]
-    try:
-        text = path.read_text(encoding="utf-8")
-        document = yaml.load(text, AsWritten) if path.name == YAML else json.loads(text, **_TEXT)
-    except (yaml.YAMLError, ValueError) as error:
-        mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
-        where = "" if mark is None else f", line {mark.line + 1}"
-        raise ValueError(f"{path.name}{where}: not readable as {path.suffix[1:].upper()} in UTF-8") from None
+    file, document = stated
     if not isinstance(document, dict) or not document:
-        raise ValueError(f"{path.name}: variables are due, each with {_LEAST}")
+        raise ValueError(f"{file}: variables are due, each with {_LEAST}")
     try:
         return Domain(tuple(_variable(str(name), stated) for name, stated in document.items()))
     except ValueError as error:
-        raise ValueError(f"{path.name}: {error}") from error
+        raise ValueError(f"{file}: {error}") from error
 
 
 def write_domain(domain: Domain, folder: Path) -> None:
@@ -75,7 +61,7 @@ def write_domain(domain: Domain, folder: Path) -> None:
         missing = {} if each.missing is None else {"missing": each.missing}
         inferred = variable(each.name, each.categories) == each
         document[each.name] = list(each.categories) if inferred else full | missing
-    (folder / JSON).write_text(json.dumps(document, ensure_ascii=False, indent=1), encoding="utf-8")
+    write_stated(folder, "domain", document)
 
 
 def _variable(name: str, stated: Any) -> Variable:
@@ -94,6 +80,3 @@ def _labels(name: str, stated: Any) -> tuple[str, ...]:
     if not isinstance(stated, list) or not all(isinstance(label, str) for label in stated):
         raise ValueError(f"variable {name}: its categories are a list of labels, text or numbers")
     return tuple(stated)
-
-
-_TEXT: dict[str, Any] = {"parse_int": str, "parse_float": str, "parse_constant": str}

@@ -12,18 +12,20 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import polars as pl
 
 from synth_platform.contract.categories import MOST_CATEGORIES
 from synth_platform.margins.domain import Codes, Domain, Variable
-from synth_platform.margins.domain_file import JSON, YAML, natural_order, read_domain, variable, write_domain
+from synth_platform.margins.domain_file import natural_order, read_domain, variable, write_domain
 from synth_platform.margins.margin import Counts, Margin, MarginSet
+from synth_platform.margins.stated_files import STATED_FILES, read_stated, write_stated
 from synth_platform.margins.structural_zeros import StructuralZero
+from synth_platform.margins.zeros_file import read_zeros, write_zeros
 
-Totals = Literal["equal", "normalised"]
+Totals = Literal["equal", "differ"]
 FORMATS = (".csv", ".csv.gz", ".parquet")
 MOST_CELLS = 10**8
 _SAME = 1e-9  # of a total: sums of decimal counts differ in their last digits
@@ -54,29 +56,36 @@ def read_tables(folder: Path, zeros: Sequence[StructuralZero] = (), totals: Tota
     together in natural order; a variable whose labels are all integers is one of integers, every other of text. Hidden
     files and .md files are passed over.
 
-    totals: "equal" asks every table for the same total; "normalised" scales each to the mean of all totals, which is
-    written to its provenance. Rounded tables need it, and scaled counts are no multiples of a rounding base any more.
+    zeros: structural zeros besides those of structural_zeros.yaml or .json in the folder (see `zeros_file`). What
+    provenance.json tells of a file stands before the file in the margin's provenance.
+
+    totals: "equal" asks every table for the same total; "differ" takes the counts as they are, which rounded tables
+    need. Each counts the people by itself then: a fit normalises it by its own total and reports it, and an audit
+    finds its counts as its rounding made them.
 
     Raises ValueError that names the file, and the line, column or label: no tables; a file of another format; one that
     cannot be read; no count column or no other; no lines; an empty label; a count that is missing, no number, negative
     or not finite; a combination or a margin twice; a variable or a category that the stated domain does not have; more
     than MOST_CELLS combinations; a table that counts nobody; totals that disagree. And as `MarginSet` does.
     """
-    if totals not in ("equal", "normalised"):
-        raise ValueError(f"totals {totals!r} is none of equal, normalised")
-    stated = read_domain(folder)
+    if totals not in get_args(Totals):
+        raise ValueError(f"totals {totals!r} is none of {', '.join(get_args(Totals))}")
+    stated, told, declared = read_domain(folder), _read_provenance(folder), read_zeros(folder)
     tables = [_read(path) for path in _files(folder)]
     _no_margin_twice(tables)
     domain = stated or _union(tables)
-    margins = tuple(_margin(table, domain) for table in tables)
-    return MarginSet(domain, _with_one_total(margins, tables, totals), tuple(zeros))
+    margins = tuple(_margin(table, domain, told.get(table.file, ())) for table in tables)
+    if totals == "equal":
+        _refuse_other_totals(margins, tables)
+    return MarginSet(domain, margins, (*declared, *(zero for zero in zeros if zero not in declared)))
 
 
 def write_tables(margins: MarginSet, folder: Path) -> None:
-    """Write each margin as 01_age_sex.csv, combinations of nobody left out, and domain.json; `folder` is made.
+    """Write each margin as 01_age_sex.csv, combinations of nobody left out, and what they share; `folder` is made.
 
-    `read_tables(folder, margins.zeros)` returns the same domain, margins and counts; where counts come from is then the
-    file. Raises ValueError if the folder is not empty or a variable is named like a count column.
+    That is domain.json, provenance.json (by file, what was done to its counts), and structural_zeros.json where there
+    are any. `read_tables(folder, totals="differ")` returns the same domain, margins, counts, zeros and provenance, with
+    the file at its end. Raises ValueError if the folder is not empty or a variable is named like a count column.
     """
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(f"{folder} is not empty: tables of two sets would mix; name a new folder")
@@ -84,7 +93,7 @@ def write_tables(margins: MarginSet, folder: Path) -> None:
     if reserved is not None:
         raise ValueError(f"variable {reserved} has the name of the column of counts; rename it")
     folder.mkdir(parents=True, exist_ok=True)
-    width = max(2, len(str(len(margins.margins))))
+    width, provenance = max(2, len(str(len(margins.margins)))), dict[str, list[str]]()
     for number, margin in enumerate(margins, start=1):
         cells = np.nonzero(margin.counts)
         domain = margins.domain.project(margin.names)
@@ -96,10 +105,24 @@ def write_tables(margins: MarginSet, folder: Path) -> None:
         whole = bool((people == np.rint(people)).all() and people.max() < 2**53)
         counts = pl.Series("count", people, pl.Float64)
         name = re.sub(r"[^\w-]+", "-", "_".join(margin.names))[:60]
-        pl.DataFrame([*labels, counts.cast(pl.Int64) if whole else counts]).write_csv(
-            folder / f"{number:0{width}d}_{name}.csv"
-        )
+        file = f"{number:0{width}d}_{name}.csv"
+        pl.DataFrame([*labels, counts.cast(pl.Int64) if whole else counts]).write_csv(folder / file)
+        provenance[file] = list(margin.provenance)
     write_domain(margins.domain, folder)
+    write_zeros(margins.zeros, folder)
+    write_stated(folder, "provenance", provenance)
+
+
+def _read_provenance(folder: Path) -> dict[str, tuple[str, ...]]:
+    stated = read_stated(folder, "provenance")
+    if stated is None:
+        return {}
+    file, document = stated
+    if not isinstance(document, dict) or not all(
+        isinstance(steps, list) and all(isinstance(step, str) for step in steps) for steps in document.values()
+    ):
+        raise ValueError(f"{file}: a list of steps by the name of a table's file is due, such as a.csv: [step]")
+    return {str(name): tuple(steps) for name, steps in document.items()}
 
 
 def _files(folder: Path) -> list[Path]:
@@ -107,7 +130,7 @@ def _files(folder: Path) -> list[Path]:
         raise ValueError(f"{folder} is no folder; name the one that holds the tables")
     paths = {path.name: path for path in folder.iterdir()}
     names = [name for name in paths if not name.startswith(".") and not name.endswith(".md")]
-    found = [name for name in names if name not in (YAML, JSON)]
+    found = [name for name in names if name not in STATED_FILES]
     other = next((name for name in natural_order(found) if not name.endswith(FORMATS) or paths[name].is_dir()), None)
     if other is not None:
         raise ValueError(f"{folder}: {other} is none of {', '.join(FORMATS)}; convert it or move it elsewhere")
@@ -210,7 +233,7 @@ def _inferred(name: str, labels: set[str]) -> Variable:
     return variable(name, ordered)
 
 
-def _margin(table: _Table, domain: Domain) -> Margin:
+def _margin(table: _Table, domain: Domain, told: tuple[str, ...]) -> Margin:
     unknown = next((name for name in table.names if name not in domain.names), None)
     if unknown is not None:
         raise table.fail(f"variable {unknown} is not in the stated domain; there are {', '.join(domain.names)}")
@@ -229,7 +252,7 @@ def _margin(table: _Table, domain: Domain) -> Margin:
     counts.ravel()[cells] = table.counts
     if not counts.any():
         raise table.fail("it counts nobody; leave it out")
-    return Margin(table.names, counts, (f"published table {table.file}",))
+    return Margin(table.names, counts, (*told, f"published table {table.file}"))
 
 
 def _codes(table: _Table, column: pl.Series, of: Variable) -> Codes:
@@ -243,18 +266,11 @@ def _codes(table: _Table, column: pl.Series, of: Variable) -> Codes:
     return codes.to_numpy()
 
 
-def _with_one_total(margins: tuple[Margin, ...], tables: Sequence[_Table], totals: Totals) -> tuple[Margin, ...]:
+def _refuse_other_totals(margins: tuple[Margin, ...], tables: Sequence[_Table]) -> None:
     found = np.array([margin.total for margin in margins])
-    if np.ptp(found) <= _SAME * found.max():
-        return margins
-    if totals == "equal":
+    if np.ptp(found) > _SAME * found.max():
         said = "; ".join(f"{table.file}: {total:,.12g}" for table, total in zip(tables, found, strict=True))
         raise ValueError(
-            f"the tables have different totals ({said}). Tables that were rounded disagree by nature: read them with "
-            "totals normalised; otherwise one of them counts other people"
+            f"the tables have different totals ({said}). Tables that were rounded disagree by nature: say totals: "
+            "differ in census.yaml, --totals differ at the command; otherwise one of them counts other people"
         )
-    mean = float(found.mean())
-    return tuple(
-        margin.became(margin.counts * (mean / margin.total), f"normalised: total {mean:.12g} for {margin.total:.12g}")
-        for margin in margins
-    )

@@ -97,14 +97,16 @@ def test_natural_order():
     assert natural_order(["grade 10", "grade 9", "grade 9b"]) == ["grade 9", "grade 9b", "grade 10"]
 
 
-def test_totals_are_brought_together_only_when_asked(folder):
-    files = {"a__csv": "sex,count\nf,6\nm,6\n", "b__csv": "age,count\nold,2\nyoung,6\n"}
-    with pytest.raises(ValueError, match=r"different totals \(a\.csv: 12; b\.csv: 8\).*rounded disagree by nature"):
+def test_totals_may_differ_only_when_asked(folder):
+    files = {"a__csv": "sex,count\nf,10\nm,10\n", "b__csv": "age,count\nold,0\nyoung,30\n"}
+    with pytest.raises(
+        ValueError, match=r"different totals \(a\.csv: 20; b\.csv: 30\).*totals: differ in census\.yaml"
+    ):
         read_tables(folder(**files))
-    first, second = read_tables(folder(**files), totals="normalised")
-    assert first.counts.tolist() == [5, 5]
-    assert second.counts.tolist() == [2.5, 7.5]
-    assert second.provenance == ("published table b.csv", "normalised: total 10 for 8")
+    first, second = read_tables(folder(**files), totals="differ")
+    assert first.counts.tolist() == [10, 10]
+    assert second.counts.tolist() == [0, 30]
+    assert second.provenance == ("published table b.csv",)
 
 
 def test_decimal_counts_with_one_total_pass(folder):
@@ -120,15 +122,31 @@ def test_structural_zeros_come_from_the_caller(folder):
     assert read_tables(folder(**files), (old,)).zeros == (old,)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("structural_zeros__yaml", "- {age: [65+], sex: [f]}\n- {rooms: [-1], sex: [f]}\n"),
+        ("structural_zeros__json", '[{"age": ["65+"], "sex": ["f"]}, {"rooms": [-1], "sex": ["f"]}]'),
+    ],
+)
+def test_structural_zeros_are_stated_beside_the_tables(folder, name, text):
+    old, none = StructuralZero.of({"age": ["65+"], "sex": ["f"]}), StructuralZero.of({"rooms": ["-1"], "sex": ["f"]})
+    files = {"a__csv": AGE_SEX, "b__csv": ROOMS, name: text}
+    assert read_tables(folder(**files)).zeros == (old, none)
+    young = StructuralZero.of({"age": ["16-64"], "sex": ["f"]})
+    assert read_tables(folder(**files), (none, young)).zeros == (old, none, young)
+
+
 def assert_comes_back(margins, folder):
     write_tables(margins, folder)
-    back = read_tables(folder, margins.zeros, "equal")
+    back = read_tables(folder)
     assert back.domain == margins.domain
     assert back.zeros == margins.zeros
     for before, after in zip(margins, back, strict=True):
         assert before.names == after.names
         assert (before.counts == after.counts).all()
-        assert after.provenance[0].startswith("published table ")
+        assert after.provenance[:-1] == before.provenance
+        assert re.fullmatch(r"published table [0-9]{2}_.*\.csv", after.provenance[-1], re.DOTALL)
 
 
 @st.composite
@@ -151,8 +169,15 @@ def any_margins(draw):
         counts = draw(st.lists(st.sampled_from((0.0, 0.0, 1.0, 7.0, 0.1, 1e-7)), min_size=size, max_size=size))
         counts = np.array(counts)
         counts[-1] += 1000 - counts.sum()
-        margins.append(Margin(pair, counts.reshape(shape), ("census.csv",)))
-    return MarginSet(domain, tuple(margins))
+        margins.append(Margin(pair, counts.reshape(shape), ("census.csv", draw(label))))
+    impossible = [
+        StructuralZero.of(
+            {n: [of.categories[at]] for n, of, at in zip(m.names, domain.project(m.names).variables, cell, strict=True)}
+        )
+        for m in margins
+        for cell in np.argwhere(m.counts == 0).tolist()
+    ]
+    return MarginSet(domain, tuple(margins), tuple(draw(st.permutations(impossible)))[:2])
 
 
 @settings(max_examples=25, deadline=None)
@@ -216,6 +241,23 @@ def test_coarsened_census_tables_come_back(tmp_path):
         ({"a__csv": AGE_SEX, "domain__json": "{"}, "domain.json: not readable as JSON"),
         ({"a__csv": AGE_SEX, "domain__yaml": "sex: [f]\nsex: [m]\n"}, "domain.yaml, line 1: not readable as YAML"),
         ({"a__csv": AGE_SEX, "domain__yaml": ""}, "domain.yaml: variables are due"),
+        (
+            {"a__csv": AGE_SEX, "structural_zeros__yaml": "age: [0-15]\n"},
+            "structural_zeros.yaml: a list of impossible combinations is due",
+        ),
+        ({"a__csv": AGE_SEX, "structural_zeros__yaml": "- {age: []}\n"}, "structural_zeros.yaml: a list of impossible"),
+        (
+            {"a__csv": AGE_SEX, "structural_zeros__yaml": "- {age: [16], sex: [f]}\n"},
+            "structural zero: variable age has no category '16'",
+        ),
+        (
+            {"a__csv": AGE_SEX, "structural_zeros__yaml": "- {region: [north], sex: [f]}\n"},
+            "unknown variable region; there are age, sex",
+        ),
+        (
+            {"a__csv": AGE_SEX, "provenance__json": '{"a.csv": "counted"}'},
+            "provenance.json: a list of steps by the name",
+        ),
         ({"a__csv": AGE_SEX, "domain__yaml": "sex: f\n"}, "domain.yaml: variable sex: it needs a list of categories"),
         ({"a__csv": AGE_SEX, "domain__yaml": "sex: {categories: [f], order: 1}\n"}, "variable sex: it needs a list"),
         (
@@ -275,5 +317,5 @@ def test_files_are_named_after_their_variables(tmp_path):
     margins = MarginSet(domain, (Margin(("a/b", "c d"), np.ones((1, 1)), ()), Margin(("c d",), np.ones(1), ())))
     write_tables(margins, tmp_path / "new" / "out")
     names = sorted(path.name for path in (tmp_path / "new" / "out").iterdir())
-    assert names == ["01_a-b_c-d.csv", "02_c-d.csv", "domain.json"]
+    assert names == ["01_a-b_c-d.csv", "02_c-d.csv", "domain.json", "provenance.json"]
     assert re.match(r"a/b,c d,count\nx,y,1\n$", (tmp_path / "new" / "out" / names[0]).read_text())
