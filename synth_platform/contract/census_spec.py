@@ -136,8 +136,10 @@ class CensusSpec(Strict):
                 raise ValueError(
                     f"plans.{name}.epsilon is above privacy.budget.epsilon: it could never be paid; lower it"
                 )
-        if self.source.tables is not None and self.recipe.columns:
-            raise ValueError("recipe: published tables are counted already; only structural_zeros and margins apply")
+        if self.source.tables is not None and self.recipe.of_rows:
+            raise ValueError(
+                "recipe: published tables are counted, and each is a margin; only structural_zeros applies"
+            )
         return self
 
     def plan(self, name: str) -> SdcPlan | DpPlan:

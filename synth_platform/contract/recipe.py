@@ -116,19 +116,43 @@ class Recipe(Strict):
     """A table's recipe; columns that `variables` does not name become categories as they are.
 
     combine_below: for every column that has none of its own. structural_zeros: impossible combinations, by the labels
-    that the columns have after curation. margins: every pair of columns, or the named ones.
+    that the columns have after curation. margins: two_way, every pair of columns; or a list of named ones, such as
+    [[age, sex], [region]]; or both, [two_way, [age, sex, region]].
     """
 
     variables: dict[str, VariableRecipe] = Field(default_factory=dict)
     drop: tuple[str, ...] = ()
     combine_below: RowLimit | None = None
     structural_zeros: tuple[Annotated[dict[str, tuple[Label, ...]], Field(min_length=1)], ...] = ()
-    margins: Literal["two_way"] | Annotated[tuple[tuple[str, ...], ...], Field(min_length=1)] = "two_way"
+    margins: Literal["two_way"] | tuple[Literal["two_way"] | tuple[str, ...], ...] = "two_way"
+
+    @field_validator("margins", mode="before")
+    @classmethod
+    def _are_margins(cls, margins: object) -> object:
+        listed = margins if isinstance(margins, list | tuple) else ()
+        named = listed[1:] if listed and listed[0] == "two_way" else listed
+        lists = all(isinstance(names, list | tuple) and all(isinstance(n, str) for n in names) for names in named)
+        if margins != "two_way" and not (listed and lists):
+            raise ValueError(
+                "two_way, or a list of lists of columns such as [[age, sex], [region]], with two_way as its first "
+                "entry where every pair of columns is meant as well"
+            )
+        return margins
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns that something is to be done to."""
-        return (*self.variables, *self.drop)
+    def every_pair(self) -> bool:
+        """Whether every pair of columns is a margin."""
+        return self.margins == "two_way" or self.margins[0] == "two_way"
+
+    @property
+    def named_margins(self) -> tuple[tuple[str, ...], ...]:
+        """Margins by the columns they are named by, besides the pairs."""
+        return tuple(names for names in self.margins if not isinstance(names, str))
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether it says how rows are made categories and counted, which tables of counts have behind them."""
+        return bool(self.variables or self.drop or self.combine_below) or self.margins != "two_way"
 
     @model_validator(mode="after")
     def _agree(self) -> Recipe:
@@ -136,18 +160,19 @@ class Recipe(Strict):
         used = {
             "variables": set(self.variables),
             "structural_zeros": {name for zero in self.structural_zeros for name in zero},
-            "margins": set() if self.margins == "two_way" else {name for names in self.margins for name in names},
+            "margins": {name for names in self.named_margins for name in names},
         }
         for field, columns in used.items():
             if columns & dropped:
                 raise ValueError(f"{field}: {min(columns & dropped)} is also in drop; take it out of one of them")
-        if self.margins != "two_way":
-            for names in self.margins:
-                if not names or len(set(names)) < len(names):
-                    raise ValueError(f"margins: [{', '.join(names)}] needs columns, and each of them once")
-            repeated = first_repeated(" × ".join(sorted(names)) for names in self.margins)
-            if repeated is not None:
-                raise ValueError(f"margins: {repeated} is there twice")
+        for names in self.named_margins:
+            if not names or len(set(names)) < len(names):
+                raise ValueError(f"margins: [{', '.join(names)}] needs columns, and each of them once")
+            if self.every_pair and len(names) < 3:
+                raise ValueError(f"margins: two_way counts [{', '.join(names)}] already; take it out")
+        repeated = first_repeated(" × ".join(sorted(names)) for names in self.named_margins)
+        if repeated is not None:
+            raise ValueError(f"margins: {repeated} is there twice")
         for zero in self.structural_zeros:
             empty = next((name for name, labels in zero.items() if not labels), None)
             if empty is not None:

@@ -17,7 +17,7 @@ from synth_platform.margins.curation_report import ColumnCuration, CurationRepor
 from synth_platform.margins.domain import DTYPES, Codes, Domain, Kind, Variable
 from synth_platform.margins.margin import MarginSet
 from synth_platform.margins.recode import Recoded, written
-from synth_platform.margins.rows import Rows, count_margins, two_way
+from synth_platform.margins.rows import Rows, count_margins, refuse_many_cells, two_way
 from synth_platform.margins.structural_zeros import StructuralZero
 
 # What a column without a recipe may hold before a person has to decide about it.
@@ -72,7 +72,7 @@ def curate(frame: pl.DataFrame, recipe: Recipe, source: str = "microdata") -> Cu
         told.append(ColumnCuration(name, variable.kind, len(variable), steps))
     rows = Rows(Domain(tuple(variables)), codes)
     report = CurationReport(source, len(rows), recipe.drop, tuple(told))
-    margins = two_way(rows.domain) if recipe.margins == "two_way" else recipe.margins
+    margins = (*(two_way(rows.domain) if recipe.every_pair else ()), *recipe.named_margins)
     zeros = tuple(StructuralZero.of(zero) for zero in recipe.structural_zeros)
     _refuse_unknown(rows.domain, margins, zeros, source)
     for zero in zeros:
@@ -98,7 +98,7 @@ def _column(
     if not named:
         _refuse_undecided(len(table), len(column), kind, where)
     try:
-        recoded = _recode(table, recipe, kind, where)
+        recoded = recode(table, recipe, kind, where)
     except ValueError as error:
         raise CurationError(str(error)) from None
     categories = recoded.categories
@@ -124,7 +124,8 @@ def _column(
     return variable, codes.to_numpy(), steps
 
 
-def _recode(table: pl.DataFrame, recipe: VariableRecipe, kind: Kind, where: str) -> Recoded:
+def recode(table: pl.DataFrame, recipe: VariableRecipe, kind: Kind, where: str) -> Recoded:
+    """The steps of a recipe on the distinct values of a column (`Recoded.table`); ValueErrors begin with `where`."""
     as_is = ("false", "true") if kind == "boolean" else tuple(table["label"].to_list())
     recoded = Recoded(where, table, as_is)
     if recipe.categories is not None:
@@ -170,8 +171,7 @@ def _refuse_unknown(
     domain: Domain, margins: tuple[tuple[str, ...], ...], zeros: tuple[StructuralZero, ...], source: str
 ) -> None:
     try:
-        for names in margins:
-            domain.axes(names)
+        refuse_many_cells(domain, margins)
         for zero in zeros:
             zero.cells(domain.project(zero.names))
     except ValueError as error:

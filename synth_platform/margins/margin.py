@@ -12,6 +12,7 @@ from synth_platform.margins.domain import Domain
 from synth_platform.margins.structural_zeros import StructuralZero, possible
 
 Counts = NDArray[np.float64]
+MOST_CELLS = 2 * 10**7  # of a table of counts, or of all margins of a table of rows: 160 MB
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from synth_platform.margins.domain import Codes, Domain
-from synth_platform.margins.margin import Counts, Margin, MarginSet
+from synth_platform.margins.margin import MOST_CELLS, Counts, Margin, MarginSet
 from synth_platform.margins.structural_zeros import StructuralZero
 
 
@@ -53,14 +53,30 @@ class Rows:
 def count_margins(
     rows: Rows, margins: Iterable[Sequence[str]], source: str, zeros: Sequence[StructuralZero] = ()
 ) -> MarginSet:
-    """The named margins of rows; `source` opens their provenance. Raises ValueError as `MarginSet` does."""
-    counted = tuple(Margin(tuple(names), rows.count(names), (source,)) for names in margins)
+    """The named margins of rows; `source` opens their provenance.
+
+    Raises ValueError as `MarginSet` and `refuse_many_cells` do.
+    """
+    named = tuple(map(tuple, margins))
+    refuse_many_cells(rows.domain, named)
+    counted = tuple(Margin(names, rows.count(names), (source,)) for names in named)
     return MarginSet(rows.domain, counted, tuple(zeros))
 
 
 def two_way_margins(rows: Rows, source: str = "microdata", zeros: Sequence[StructuralZero] = ()) -> MarginSet:
     """Every pair of variables in their order; of a single variable, its own margin."""
     return count_margins(rows, two_way(rows.domain), source, zeros)
+
+
+def refuse_many_cells(domain: Domain, margins: Sequence[Sequence[str]]) -> None:
+    """Raises ValueError for margins of more than MOST_CELLS cells together, with the largest; how many is not told."""
+    cells = [domain.project(names).cells for names in margins]
+    if sum(cells) > MOST_CELLS:
+        largest = " × ".join(margins[cells.index(max(cells))])
+        raise ValueError(
+            f"the margins have more than {MOST_CELLS:,} cells together, {largest} the most of them: combine or band "
+            "categories in the recipe, or name fewer and smaller margins there"
+        )
 
 
 def two_way(domain: Domain) -> tuple[tuple[str, ...], ...]:

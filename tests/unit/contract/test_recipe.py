@@ -51,6 +51,33 @@ def test_what_is_left_out_has_a_default(load):
     assert Recipe().margins == "two_way"
 
 
+def test_margins_are_every_pair_or_named_or_both(load):
+    higher = ("age", "job", "grade")
+    every, named, both = (
+        load(f"margins: {m}") for m in ("two_way", "[[age, job, grade]]", "[two_way, [age, job, grade]]")
+    )
+    assert (every.every_pair, every.named_margins) == (True, ())
+    assert (named.every_pair, named.named_margins) == (False, (higher,))
+    assert (both.every_pair, both.named_margins) == (True, (higher,))
+    assert Recipe.model_validate(both.model_dump(mode="json")) == both
+    assert load("margins: [two_way]").every_pair
+
+
+@pytest.mark.parametrize(
+    ("text", "of_rows"),
+    [
+        ("structural_zeros: [{age: [0-15]}]", False),
+        ("margins: two_way", False),
+        ("margins: [[age]]", True),
+        ("combine_below: 5", True),
+        ("drop: [id]", True),
+        ("variables: {age: {top: 85}}", True),
+    ],
+)
+def test_only_structural_zeros_say_nothing_of_rows(load, text, of_rows):
+    assert load(text).of_rows is of_rows
+
+
 def test_labels_of_python_are_written_as_in_a_file():
     assert VariableRecipe.model_validate({"categories": [1, True, "no"]}).categories == ("1", "true", "no")
 
@@ -85,7 +112,14 @@ def test_labels_of_python_are_written_as_in_a_file():
         ("drop: [age]\nstructural_zeros: [{age: [x]}]", "structural_zeros: age is also in drop"),
         ("margins: [[age, age]]", r"margins: \[age, age\] needs columns, and each of them once"),
         ("margins: [[age, sex], [sex, age]]", "margins: age × sex is there twice"),
-        ("margins: three_way", "margins"),
+        ("drop: [age]\nmargins: [two_way, [age, sex, job]]", "margins: age is also in drop"),
+        ("margins: [two_way, [age, sex]]", r"margins: two_way counts \[age, sex\] already; take it out"),
+        ("margins: [two_way, [age]]", r"margins: two_way counts \[age\] already"),
+        ("margins: [[]]", r"margins: \[\] needs columns"),
+        *(
+            (f"margins: {written}", "margins: .*two_way, or a list of lists of columns such as")
+            for written in ("three_way", "[]", "[age, sex]", "[[age, sex], two_way]", "[[[age]]]", "{age: sex}")
+        ),
         ("structural_zeros: [{age: []}]", "structural_zeros: age has no categories"),
         ("structural_zeros: [{}]", "structural_zeros"),
     ],

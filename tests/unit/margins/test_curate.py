@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from synth_platform.contract.recipe import Recipe
 from synth_platform.margins.curate import CurationError, curate
 from synth_platform.margins.microdata import read_microdata
+from synth_platform.margins.rows import count_margins
 
 CENSUS = Path(__file__).parents[3].parent / "shared" / "data" / "census"
 
@@ -188,6 +189,27 @@ def test_margins_and_zeros_are_those_of_the_recipe():
     assert margins.possible(margin).tolist() == [[False, True], [True, True], [True, True]]
     recipe = Recipe.model_validate({"variables": BANDS, "margins": [["marital"], ["age"]]})
     assert [margin.names for margin in curate(FAMILY, recipe).margin_set()] == [("marital",), ("age",)]
+
+
+def test_named_margins_stand_beside_every_pair():
+    frame = FAMILY.with_columns(sex=pl.Series(["f", "m", "f", "m"]))
+    recipe = Recipe.model_validate({"margins": ["two_way", ["sex", "age", "marital"]]})
+    margins = curate(frame, recipe).margin_set()
+    pairs = [("age", "marital"), ("age", "sex"), ("marital", "sex")]
+    assert [margin.names for margin in margins] == [*pairs, ("sex", "age", "marital")]
+    assert [margin.total for margin in margins] == [4] * 4
+
+
+def test_margins_of_too_many_cells_are_refused_before_they_are_counted():
+    frame = pl.DataFrame({name: np.arange(2 * 300) // 2 for name in ("a", "b", "c")})
+    recipe = Recipe.model_validate({"margins": ["two_way", ["a", "b", "c"]], "variables": {n: {} for n in "abc"}})
+    with pytest.raises(
+        CurationError, match=r"more than 20,000,000 cells together, a × b × c the most of them: combine"
+    ):
+        curate(frame, recipe)
+    rows = curate(frame, Recipe.model_validate({"variables": {n: {} for n in "abc"}})).rows
+    with pytest.raises(ValueError, match=r"more than 20,000,000 cells together, a × b × c the most"):
+        count_margins(rows, [("a", "b", "c")], "microdata")
 
 
 # --- what is wrong
