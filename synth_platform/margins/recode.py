@@ -96,7 +96,7 @@ class Recoded:
                 raise ValueError(
                     f"{self.where}: values are outside of the bands; add edges, or code them by bottom or top"
                 )
-            middle = _band_labels(bands, whole)
+            middle = band_labels(bands, whole)
             made = pl.Series(middle, dtype=pl.String).gather(np.where(between, band, 0))
             become("banded", between, middle, made)
         if last:
@@ -152,7 +152,8 @@ def _numbers_between(bottom: float | None, top: float | None, whole: bool, numbe
     return tuple(written(numbers.unique().sort()).to_list())
 
 
-def _band_labels(bands: tuple[float, ...], whole: bool) -> tuple[str, ...]:
+def band_labels(bands: tuple[float, ...], whole: bool) -> tuple[str, ...]:
+    """Labels of half-open bands; `whole`: of whole numbers, where the edges are whole as well."""
     pairs = list(pairwise(bands))
     if not whole or any(edge % 1 for edge in bands):
         return tuple(f"[{_plain(low)}, {_plain(high)})" for low, high in pairs)
