@@ -86,7 +86,7 @@ def discoveries_asset(stage: Stage, partitions: dg.PartitionsDefinition[Any]) ->
         home: HomeResource,
         e_values: Mapping[str, Any],
     ):
-        spec = registry.registered(cohort_of(context))
+        spec = registry.contrasted(cohort_of(context))
         plan = spec.discovery_plan(plan_of(context))
         document = discoveries_document(e_values, plan.alpha)
         picture = home.validations(context, key) / "discoveries.png"
@@ -138,7 +138,7 @@ def list_decision_asset(stage: Stage, partitions: dg.PartitionsDefinition[Any]) 
         e_values: Mapping[str, Any],
         discoveries: Mapping[str, Any],
     ):
-        spec = registry.registered(cohort_of(context))
+        spec = registry.contrasted(cohort_of(context))
         judged = decide_discoveries(
             spec=spec,
             stage=stage,

@@ -54,7 +54,7 @@ def list_release_asset(stage: Stage, partitions: dg.PartitionsDefinition[Any]) -
         decision: Mapping[str, Any],
         audit: Mapping[str, Any],
     ):
-        spec, plan = registry.registered(cohort_of(context)), plan_of(context)
+        spec, plan = registry.contrasted(cohort_of(context)), plan_of(context)
         name = f"{spec.name}-{stage}-{plan}"
         if decision["decision"] == "BLOCKED":
             context.log.warning(f"{name} is BLOCKED, nothing is released: {', '.join(decision['reasons'])}")

@@ -7,14 +7,22 @@ PLAN = "plan"
 GENOTYPE_STUDY = "genotype_study"
 DISCOVERY = "discovery"
 PHENOTYPE = "phenotype"
+CENSUS_COHORT = "census_cohort"
+SDC_PLAN = "sdc_plan"
+DP_PLAN = "dp_plan"
 
 omics_cohorts = dg.DynamicPartitionsDefinition(name=OMICS_COHORT)
 plans = dg.DynamicPartitionsDefinition(name=PLAN)
 genotype_studies = dg.DynamicPartitionsDefinition(name=GENOTYPE_STUDY)
 phenotype_plans = dg.DynamicPartitionsDefinition(name=PHENOTYPE)
 discovery_plans = dg.DynamicPartitionsDefinition(name=DISCOVERY)
+census_cohorts = dg.DynamicPartitionsDefinition(name=CENSUS_COHORT)
+sdc_plans = dg.DynamicPartitionsDefinition(name=SDC_PLAN)
+dp_plans = dg.DynamicPartitionsDefinition(name=DP_PLAN)
 cohort_discoveries = dg.MultiPartitionsDefinition({"cohort": omics_cohorts, "plan": discovery_plans})
 study_discoveries = dg.MultiPartitionsDefinition({"cohort": genotype_studies, "plan": phenotype_plans})
+census_sdc_plans = dg.MultiPartitionsDefinition({"cohort": census_cohorts, "plan": sdc_plans})
+census_dp_plans = dg.MultiPartitionsDefinition({"cohort": census_cohorts, "plan": dp_plans})
 cohort_plans = dg.MultiPartitionsDefinition({"cohort": omics_cohorts, "plan": plans})
 
 

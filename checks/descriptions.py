@@ -9,12 +9,17 @@ import numpy as np
 import polars as pl
 
 from checks.summaries import ANY_NUMBER_OF_NULLS, SUMMARY, Described, Rule, rules, summarise_arrays, summarise_document
+from synth_platform.contract.census_spec import REPLICATE
 from synth_platform.contract.cohort_sections import TableName
 from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.contract.features import FEATURE_COLUMNS
 from synth_platform.contract.rules import ValueRule, value_rules
 from synth_platform.contract.summary import column_summary
 from synth_platform.generators.protocol import GeneratorState
+from synth_platform.margins.domain import Domain
+from synth_platform.margins.fitted import Fitted
+from synth_platform.margins.margin import MarginSet
+from synth_platform.margins.rows import Rows
 from synth_platform.normalize.batch import BatchCorrection
 from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.replicates import SEED
@@ -82,7 +87,28 @@ LIST_DECISION_FIELDS = (
     "reasons",
     "notes",
 )
-MAY_BE_NULL = frozenset({"plan", "epsilon", "delta", "mu", "chooser"})
+DISCLOSURE_FIELDS = ("status", "reasons", "method", "limit", "consistent", "tables", "differences")
+MARGINS_DECISION_FIELDS = (
+    "cohort",
+    "generator",
+    "plan",
+    "policy",
+    "assurance",
+    "options",
+    "registration",
+    "disclosure",
+    "fit",
+    "schema",
+    "utility",
+    "ledger",
+    "epsilon",
+    "delta",
+    "mu",
+    "decision",
+    "reasons",
+    "notes",
+)
+MAY_BE_NULL = frozenset({"plan", "epsilon", "delta", "mu", "chooser", "disclosure", "ledger"})
 TABLES: tuple[TableName, ...] = ("manifest", "expression", "methylation", "clinical")
 
 
@@ -144,6 +170,36 @@ def describe_state(state: GeneratorState) -> Described:
     summary = pl.concat([summarise_arrays(state.arrays), summarise_document({"features": state.document["features"]})])
     registered = [(name, None, 0, None, None) for name in (*state.arrays, "features")]
     return Described(summary, rules(registered))
+
+
+def describe_margins(margins: MarginSet) -> Described:
+    """Margins by title: finite counts, none negative."""
+    registered: list[Rule] = [(margin.title, "float64", 0, 0.0, None) for margin in margins]
+    return Described(summarise_arrays({margin.title: margin.counts for margin in margins}), rules(registered))
+
+
+def describe_coded(rows: Rows) -> Described:
+    """Rows in codes: positions in each variable's categories."""
+    domain = rows.domain
+    registered: list[Rule] = [(v.name, "int64", 0, 0.0, len(v) - 1.0) for v in domain.variables]
+    return Described(summarise_arrays(dict(zip(domain.names, rows.codes.T, strict=True))), rules(registered))
+
+
+def describe_fitted(fitted: Fitted, margins: MarginSet) -> Described:
+    """A fitted distribution by the margins it was fitted to: probabilities."""
+    arrays = {margin.title: fitted.probabilities(margin.names) for margin in margins}
+    return Described(summarise_arrays(arrays), rules([(title, "float64", 0, 0.0, 1.0) for title in arrays]))
+
+
+def describe_replicates(tables: pl.DataFrame, domain: Domain, replicates: int) -> Described:
+    """Synthetic tables of all replicates: registered types, and missing values only where they are a category."""
+    blank = domain.frame(np.zeros((0, len(domain.variables)), dtype=np.int64))
+    registered: list[Rule] = [(REPLICATE, "Int64", 0, 1.0, float(replicates))]
+    registered += [
+        (v.name, str(blank.schema[v.name]), 0 if v.missing is None else ANY_NUMBER_OF_NULLS, None, None)
+        for v in domain.variables
+    ]
+    return Described(_summary(tables), rules(registered))
 
 
 def describe_document(document: Mapping[str, Any], fields: Sequence[str]) -> Described:

@@ -8,6 +8,7 @@ from checks.specs import partitioned_checks
 from resources.evaluations import latest_metadata
 from resources.ledger import LedgerResource
 from synth_platform.release.discovery import STAGES
+from synth_platform.release.margins import DP_STAGE, SDC_STAGE
 
 
 def reconciliation_check(asset: dg.AssetKey, partitions: dg.MultiPartitionsDefinition) -> dg.AssetChecksDefinition:
@@ -60,8 +61,11 @@ def unreconciled(instance: dg.DagsterInstance, asset: dg.AssetKey, partition: st
 
 def ledger_checks(partitions_of: Mapping[str, dg.MultiPartitionsDefinition]) -> list[dg.AssetChecksDefinition]:
     """One reconciliation per asset that spends, by generator or stage."""
-    return [reconciliation_check(_spends(code), partitions) for code, partitions in partitions_of.items()]
+    spending = {code: partitions for code, partitions in partitions_of.items() if code != SDC_STAGE}
+    return [reconciliation_check(_spends(code), partitions) for code, partitions in spending.items()]
 
 
 def _spends(code: str) -> dg.AssetKey:
+    if code == DP_STAGE:
+        return dg.AssetKey([code, "measured"])
     return dg.AssetKey([code, "private_e_values"] if code in STAGES else ["statistics", code])

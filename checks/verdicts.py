@@ -9,6 +9,7 @@ import dagster as dg
 
 from checks.known_verdicts import CONTROL_IN_WORDS
 from synth_platform.evaluation.gates import Gate
+from synth_platform.margins.planned import NOT_ASSESSED
 
 VERDICT = "verdict"
 ELIGIBLE = "eligible"
@@ -16,6 +17,8 @@ ELIGIBLE = "eligible"
 
 # What a reason or a note of a decision means, for readers who do not know the codes.
 IN_WORDS: Mapping[str, str] = {
+    "DISCLOSURE_FAIL": "what the limit hides can be inferred from the margins",
+    "MARGINS_NOT_MATCHED": "the model does not have all margins exactly; the card names those it misses",
     "DUA_NOT_REVIEWED": "the data use agreement was not reviewed for release",
     "CONTROL_GENERATOR": "a control is never released",
     "UNKNOWN_GENERATOR": "the generator is not a registered mechanism",
@@ -92,6 +95,49 @@ def decision_check(decision: Mapping[str, Any], asset: dg.AssetKey) -> dg.AssetC
         severity=dg.AssetCheckSeverity.WARN,
         description=". ".join(sentences) + ".",
         metadata={"decision": grade, "reasons": reasons, "notes": notes},
+    )
+
+
+# What a reason of the disclosure gate means.
+DISCLOSED: Mapping[str, str] = {
+    "small_cell_recoverable": "a count below the limit can be told from the released ones",
+    "attribute_disclosed": "everybody of a group is known to be in one category",
+    "zero_inferred": "a cell that was released with people, or could have some, is found to be empty",
+    "differencing": "two tables differ by fewer people than the limit",
+    "margins_contradict": "no one table of people fits all margins, so each was bounded by itself",
+}
+
+
+def disclosure_check(judged: Mapping[str, Any], asset: dg.AssetKey) -> dg.AssetCheckResult:
+    """Passes when nothing that the limit hides can be inferred; says in words what can."""
+    status, reasons = str(judged["status"]), list(judged["reasons"])
+    found = "; ".join(f"{DISCLOSED[reason]} ({reason})" for reason in reasons)
+    return dg.AssetCheckResult(
+        check_name=VERDICT,
+        asset_key=asset,
+        passed=status == "PASS",
+        severity=dg.AssetCheckSeverity.ERROR,
+        description=f"{status}: {found}." if found else f"{status} at limit {judged['limit']}, by {judged['method']}.",
+        metadata={"status": status, "reasons": reasons},
+    )
+
+
+def margins_utility_check(judged: Mapping[str, Any], asset: dg.AssetKey) -> dg.AssetCheckResult:
+    """Passes unless a table that a margin holds is poorly kept; no release waits for it, the card tells its band."""
+    status = str(judged["status"])
+    words = {
+        "good": "every table that a margin holds is well kept (S_pMSE below 3)",
+        "acceptable": "every table that a margin holds is acceptably kept (S_pMSE below 10)",
+        "poor": "a table that a margin holds is poorly kept (S_pMSE of 10 or more)",
+        NOT_ASSESSED: "there are published tables alone, and no rows to compare with",
+    }
+    return dg.AssetCheckResult(
+        check_name=VERDICT,
+        asset_key=asset,
+        passed=status != "poor",
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"{status}: {words[status]}.",
+        metadata={"status": status},
     )
 
 

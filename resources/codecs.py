@@ -16,6 +16,20 @@ from resources.private import close, stored_rows
 from synth_platform.contract.tables import CohortTables
 from synth_platform.generators.protocol import GeneratorState, Measured
 from synth_platform.generators.store import state_files, state_from_files
+from synth_platform.margins.dense import DenseFit
+from synth_platform.margins.junction_tree import JunctionTreeFit
+from synth_platform.margins.margin import MarginSet
+from synth_platform.margins.noisy import NoisyMargins
+from synth_platform.margins.rows import Rows
+from synth_platform.margins.store import (
+    fitted_files,
+    fitted_from_files,
+    margin_set_files,
+    margin_set_from_files,
+    rows_files,
+    rows_from_files,
+)
+from synth_platform.margins.weighted_rows import WeightedRowsFit
 from synth_platform.normalize.batch import BatchCorrection
 from synth_platform.normalize.encoder import Encoder
 from synth_platform.normalize.reference import PublicReference
@@ -167,6 +181,19 @@ def _load_measured(files: Files, _: FingerprintKey) -> Measured:
     )
 
 
+def _dump_noisy(noisy: NoisyMargins) -> Files:
+    own = {name: getattr(noisy, name) for name in ("entries", "seeded", "unledgered", "rows")}
+    return {**margin_set_files(noisy.margins), "bought.json": json_bytes(own)}
+
+
+def _load_noisy(files: Files, _: FingerprintKey) -> NoisyMargins:
+    own = json.loads(files["bought.json"])
+    margins = margin_set_from_files({name: files[name] for name in files if name != "bought.json"})
+    return NoisyMargins(margins, tuple(own["entries"]), own["seeded"], tuple(own["unledgered"]), own["rows"])
+
+
+FITS: Mapping[str, type] = {"dense": DenseFit, "junction_tree": JunctionTreeFit, "weighted_rows": WeightedRowsFit}
+
 CODECS: tuple[Codec, ...] = (
     Codec("closed", PrivateTable, _dump_closed, _load_closed),
     Codec(
@@ -186,6 +213,13 @@ CODECS: tuple[Codec, ...] = (
     ),
     Codec("measured", Measured, _dump_measured, _load_measured),
     Codec("state", GeneratorState, state_files, lambda files, _: state_from_files(files)),
+    Codec("margins", MarginSet, margin_set_files, lambda files, _: margin_set_from_files(files)),
+    Codec("noisy_margins", NoisyMargins, _dump_noisy, _load_noisy),
+    Codec("coded_rows", Rows, rows_files, lambda files, _: rows_from_files(files)),
+    *(
+        Codec(f"fitted_{name}", kind, fitted_files, lambda files, _: fitted_from_files(files))
+        for name, kind in FITS.items()
+    ),
     Codec(
         "document",
         dict,

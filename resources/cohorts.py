@@ -1,18 +1,25 @@
-"""The cohort registry: which folders hold a cohort.yaml, or the study.yaml of a genotype study, by name."""
+"""The cohort registry: which folders hold a cohort.yaml, a genotype study's study.yaml or a census.yaml, by name."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import dagster as dg
 
+from synth_platform.contract.census_spec import CensusSpec, load_census_spec
 from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError, load_cohort_spec
 from synth_platform.contract.genotype_spec import GenotypeSpec, load_genotype_spec
-from synth_platform.contract.genotype_spec import Registered as Registered  # noqa: PLC0414  # the shell reads it here
+from synth_platform.contract.registered import Contrasted, Registered
 
-COHORT, STUDY = "cohort.yaml", "study.yaml"
+COHORT, STUDY, CENSUS = "cohort.yaml", "study.yaml", "census.yaml"
+LOADERS: Mapping[str, Callable[[Path], Registered]] = {
+    COHORT: load_cohort_spec,
+    STUDY: load_genotype_spec,
+    CENSUS: load_census_spec,
+}
 
 
 class CohortRegistry(dg.ConfigurableResource[None]):
@@ -51,13 +58,29 @@ class CohortRegistry(dg.ConfigurableResource[None]):
             raise CohortSpecError(
                 f"{name!r} is a genotype study, not a cohort of tables; synth discover {name} runs it"
             )
+        if isinstance(spec, CensusSpec):
+            raise CohortSpecError(f"{name!r} is a census, not a cohort of matrices; synth run {name} runs its plans")
         return spec
 
     def study(self, name: str) -> GenotypeSpec:
         """The specification of a genotype study as its file reads now."""
         spec = self.registered(name)
-        if isinstance(spec, CohortSpec):
+        if not isinstance(spec, GenotypeSpec):
             raise CohortSpecError(f"{name!r} is a cohort of tables, not a genotype study")
+        return spec
+
+    def census(self, name: str) -> CensusSpec:
+        """The specification of a census as its file reads now."""
+        spec = self.registered(name)
+        if not isinstance(spec, CensusSpec):
+            raise CohortSpecError(f"{name!r} is no census; its folder has no {CENSUS}")
+        return spec
+
+    def contrasted(self, name: str) -> Contrasted:
+        """The specification of a cohort or study that has contrasts to discover in."""
+        spec = self.registered(name)
+        if isinstance(spec, CensusSpec):
+            raise CohortSpecError(f"{name!r} is a census, which has no contrasts; synth run {name} runs its plans")
         return spec
 
     def registered(self, name: str) -> Registered:
@@ -66,7 +89,14 @@ class CohortRegistry(dg.ConfigurableResource[None]):
 
     def cohorts(self) -> list[str]:
         """Names of the omics cohorts, those with an unreadable file among them."""
-        return sorted(name for name, folder in self.folders().items() if not (folder / STUDY).exists())
+        others = (STUDY, CENSUS)
+        return sorted(
+            name for name, folder in self.folders().items() if not any((folder / file).exists() for file in others)
+        )
+
+    def censuses(self) -> list[str]:
+        """Names of the censuses, those with an unreadable file among them."""
+        return sorted(name for name, folder in self.folders().items() if (folder / CENSUS).exists())
 
     def add(self, folder: Path) -> Registered:
         """Register a folder; a name that points elsewhere already is refused."""
@@ -85,9 +115,9 @@ class CohortRegistry(dg.ConfigurableResource[None]):
 
 
 def load_registered(folder: Path) -> Registered:
-    """The specification in a folder. Raises CohortSpecError for none, or for both kinds."""
-    if not (folder / STUDY).exists():
-        return load_cohort_spec(folder / COHORT)
-    if (folder / COHORT).exists():
-        raise CohortSpecError(f"{folder} holds a {COHORT} and a {STUDY}; give each a folder of its own")
-    return load_genotype_spec(folder / STUDY)
+    """The specification in a folder. Raises CohortSpecError for none, or for more than one kind."""
+    found = [file for file in LOADERS if (folder / file).exists()]
+    if len(found) > 1:
+        raise CohortSpecError(f"{folder} holds a {' and a '.join(found)}; give each a folder of its own")
+    file = found[0] if found else COHORT
+    return LOADERS[file](folder / file)

@@ -13,12 +13,18 @@ from resources.cohorts import CohortRegistry
 from resources.home import HomeResource, SynthHome
 from resources.ledger import home_ledger, statistic_store
 from resources.private import fingerprint_key
+from synth_platform.contract.census_spec import REPLICATE
 from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, GeneratorCode
+from synth_platform.margins.replicates import coded, replicate
 from synth_platform.privacy.fingerprint import FingerprintKey
+from synth_platform.privacy.private_errors import quiet_errors
 from synth_platform.release.discovery import STAGES, Stage
 from synth_platform.release.discovery_evidence import DOCUMENTS as LIST_DOCUMENTS
 from synth_platform.release.discovery_evidence import write_list_evidence
 from synth_platform.release.evidence import Judged, write_evidence
+from synth_platform.release.margins import MARGINS_STAGES, SDC_STAGE, MarginsStage, protected_margins, release_name
+from synth_platform.release.margins_evidence import write_margins_evidence
+from synth_platform.release.margins_rederive import counted, real_rows
 
 INPUTS = ("normalized/attacked", "normalized/batch_corrected", "public/reference")
 NOT_VERDICTS = frozenset({"release"})
@@ -51,7 +57,7 @@ def gather_list_evidence(
     home: HomeResource, registry: CohortRegistry, stage: Stage, cohort: str, plan: str, *, ledger_url: str | None = None
 ) -> dict[str, Any]:
     """The evidence of a list of discoveries as it is stored now. Raises ArtefactError as `gather_evidence` does."""
-    spec, place, key = registry.registered(cohort), home.paths, fingerprint_key(home)
+    spec, place, key = registry.contrasted(cohort), home.paths, fingerprint_key(home)
     documents = {
         name: read_artefact(place.artefact(dg.AssetKey([stage, name]), cohort, plan), key) for name in LIST_DOCUMENTS
     }
@@ -65,6 +71,47 @@ def gather_list_evidence(
         store=statistic_store(place),
         package=package if package.is_dir() else None,
     )
+
+
+def gather_margins_evidence(
+    home: HomeResource,
+    registry: CohortRegistry,
+    stage: MarginsStage,
+    cohort: str,
+    plan: str,
+    *,
+    ledger_url: str | None = None,
+) -> dict[str, Any]:
+    """The evidence of a census plan as it is stored now. Raises ArtefactError as `gather_evidence` does."""
+    spec, place, key = registry.census(cohort), home.paths, fingerprint_key(home)
+    coarsened = stage == SDC_STAGE
+
+    def stored(name: str) -> Any:
+        return read_artefact(place.artefact(dg.AssetKey([stage, name]), cohort, plan), key)
+
+    protected = stored("coarsened" if coarsened else "measured")
+    margins = protected_margins(protected)
+    rows = read_artefact(place.artefact(dg.AssetKey([SDC_STAGE, "curated"]), cohort), key)
+    fitted, tables = stored("model"), stored("synthetic")
+    package = place.released / release_name(cohort, stage, plan)
+    with quiet_errors("gathering evidence of margins"):
+        return write_margins_evidence(
+            spec=spec,
+            stage=stage,
+            plan=plan,
+            counted=counted(spec, rows) if coarsened else None,
+            real=real_rows(rows, margins.domain, "evidence of utility"),
+            protected=margins,
+            disclosure=stored("disclosure_gate") if coarsened else None,
+            fitted=fitted,
+            synthetic=[coded(replicate(tables, n), margins.domain) for n in tables[REPLICATE].unique().sort()],
+            utility=stored("utility_gate"),
+            decision=stored("decision"),
+            measured=None if coarsened else protected,
+            ledger=None if coarsened else home_ledger(place, ledger_url),
+            store=None if coarsened else statistic_store(place),
+            package=package if package.is_dir() else None,
+        )
 
 
 def damaged_artefacts(home: HomeResource, registry: CohortRegistry, cohort: str, plan: str) -> list[str]:
@@ -93,11 +140,18 @@ def judged_plans(place: SynthHome, spec: CohortSpec) -> list[str]:
 def judged_lists(place: SynthHome, name: str) -> list[tuple[Stage, str]]:
     """Stage and plan of every list of a cohort or study that has a decision."""
     decisions = [(stage, place.artefact(dg.AssetKey([stage, "decision"]), name)) for stage in STAGES]
-    return [
-        (stage, plan)
-        for stage, folder in decisions
-        for plan in (sorted(path.name for path in folder.iterdir() if _stored(path)) if folder.exists() else [])
-    ]
+    return [(stage, plan) for stage, folder in decisions for plan in _plans(folder)]
+
+
+def judged_margins(place: SynthHome, name: str) -> list[tuple[MarginsStage, str]]:
+    """Stage and plan of every plan of a census that has a decision."""
+    decisions = [(stage, place.artefact(dg.AssetKey([stage, "decision"]), name)) for stage in MARGINS_STAGES]
+    return [(stage, plan) for stage, folder in decisions for plan in _plans(folder)]
+
+
+def _plans(folder: UPath) -> list[str]:
+    """Names of the plans that have something stored under a cohort's folder of an asset."""
+    return sorted(path.name for path in folder.iterdir() if _stored(path)) if folder.exists() else []
 
 
 def _folders(place: SynthHome, spec: CohortSpec, plan: str) -> dict[GeneratorCode, tuple[str, ...]]:

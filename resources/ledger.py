@@ -8,11 +8,12 @@ from typing import Any, Literal
 import dagster as dg
 
 from resources.home import HomeResource, SynthHome
-from synth_platform.contract.cohort_spec import CohortSpec
+from synth_platform.contract.registered import Registered
 from synth_platform.privacy.curator import Curator
 from synth_platform.privacy.ledger import Ledger
 from synth_platform.privacy.noise import CryptographicNoise, NoiseSource, SeededNoise
 from synth_platform.privacy.statistic_store import StatisticStore
+from synth_platform.release.margins import SDC_POLICY
 
 
 def home_ledger(home: SynthHome, url: str | None = None, *, release: str | None = None) -> Ledger:
@@ -32,9 +33,21 @@ def home_ledger(home: SynthHome, url: str | None = None, *, release: str | None 
 
 
 def published_heads(released: Path) -> dict[str, str | None]:
-    """The head hash that each package under `released` carries, None where its ledger.json says none."""
+    """The head hash that each package under `released` carries, None where its ledger.json says none.
+
+    A package of policy `sdc` rests on no ledger: its decision says so, and it has no ledger.json.
+    """
     packages = [path for path in sorted(released.glob("*")) if path.is_dir() and not path.name.startswith(".")]
-    return {package.name: _head(package / "ledger.json") for package in packages}
+    return {package.name: _head(package / "ledger.json") for package in packages if not _unledgered(package)}
+
+
+def _unledgered(package: Path) -> bool:
+    if (package / "ledger.json").exists():
+        return False
+    try:
+        return bool(json.loads((package / "decision.json").read_bytes())["policy"] == SDC_POLICY)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _head(file: Path) -> str | None:
@@ -81,8 +94,10 @@ class LedgerResource(dg.ConfigurableResource[None]):
         """Stored statistic releases."""
         return statistic_store(self.home.paths)
 
-    def curator(self, spec: CohortSpec, *, run_id: str) -> Curator:
+    def curator(self, spec: Registered, *, run_id: str) -> Curator:
         """The curator of one cohort; gives its privacy domain the registered cap on first use."""
+        if spec.privacy is None:
+            raise ValueError(f"{spec.name!r} registers no privacy domain, so nothing can be spent for it")
         ledger, budget = self.ledger(), spec.privacy.budget
         ledger.set_budget(spec.privacy.domain, budget.epsilon, budget.delta)
         return Curator(

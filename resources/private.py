@@ -11,6 +11,9 @@ import polars as pl
 
 from resources.home import HomeResource
 from resources.ledger import home_ledger
+from synth_platform.margins.census import Microdata
+from synth_platform.margins.rows import Rows
+from synth_platform.margins.store import content_digest as coded_digest
 from synth_platform.normalize.rows import EncodedRows, content_digest
 from synth_platform.privacy.fingerprint import FingerprintKey, FingerprintKeyError, load_or_create_key
 from synth_platform.privacy.private_table import PrivateTable
@@ -52,8 +55,10 @@ def _charged(home: HomeResource) -> bool:
     return any(row["state"] != "budget" for row in home_ledger(home.paths).table())
 
 
-def close(value: pl.DataFrame | EncodedRows, key: FingerprintKey) -> PrivateTable[Any]:
-    """A closed table of a frame or of encoded rows."""
+def close(value: pl.DataFrame | EncodedRows | Rows, key: FingerprintKey) -> PrivateTable[Any]:
+    """A closed table of a frame, of encoded rows or of rows in categories."""
+    if isinstance(value, Rows):
+        return seal(value, key=key, digest=coded_digest)
     if isinstance(value, pl.DataFrame):
         return seal(value, key=key, digest=frame_digest)
     return seal(value, key=key, digest=content_digest)
@@ -62,6 +67,11 @@ def close(value: pl.DataFrame | EncodedRows, key: FingerprintKey) -> PrivateTabl
 def close_study(study: GenotypeStudy, home: HomeResource) -> PrivateTable[GenotypeStudy]:
     """A closed genotype study: a handle on its file, named by the file's content and its groups."""
     return seal(study, key=fingerprint_key(home), digest=study_digest, source=source_digest)
+
+
+def close_census(census: Microdata, key: FingerprintKey) -> PrivateTable[Rows]:
+    """Closed rows of a census, whose people are those of its file, whatever the recipe made of them."""
+    return seal(census.curated.rows, key=key, digest=coded_digest, source=lambda _: census.people)
 
 
 def stored_rows(table: PrivateTable[T]) -> T:

@@ -12,14 +12,16 @@ import polars as pl
 
 from resources.artefacts import CONTENT, ArtefactError, read_artefact
 from resources.cohorts import CohortRegistry
-from resources.evidence import gather_list_evidence
+from resources.evidence import gather_list_evidence, gather_margins_evidence
 from resources.home import HomeResource, SynthHome
 from resources.ledger import home_ledger
 from resources.private import fingerprint_key
 from synth_platform.audit.discoveries import audit_discoveries
+from synth_platform.audit.margins import audit_margins
 from synth_platform.audit.report import audit
 from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError
-from synth_platform.contract.genotype_spec import Registered
+from synth_platform.contract.registered import Registered
+from synth_platform.margins.replicates import replicate
 from synth_platform.normalize.reference import PublicReference
 from synth_platform.normalize.replicates import SEED, native_table
 from synth_platform.normalize.rows import EncodedRows, content_digest
@@ -29,6 +31,7 @@ from synth_platform.privacy.private_errors import PrivateComputationError
 from synth_platform.release.discovery import STAGES, Stage
 from synth_platform.release.discovery_package import list_frame
 from synth_platform.release.findings import HinderedError, Hindrance, RecallReason
+from synth_platform.release.margins import MARGINS_STAGES, MarginsStage
 from synth_platform.release.reaudit import reaudit
 from synth_platform.release.rederive import same_constants, stage_of_files
 from synth_platform.release.register import Release, ReleaseRegister
@@ -121,10 +124,12 @@ class HomeHoldings:
             return self.registry.registered(release.cohort)
 
     def registration(self, release: Release) -> str:
-        """That of the cohort, or of a list's plan."""
-        spec = self.spec(release)
+        """That of the cohort, or of a plan of lists or of a census."""
         with _hindered("COHORT_UNREADABLE"):
+            if release.generator in MARGINS_STAGES:
+                return self.registry.census(release.cohort).registration_of(release.plan)
             if release.generator in STAGES:
+                spec = self.registry.contrasted(release.cohort)
                 return spec.registration_of(spec.discovery_plan(release.plan))
             return self.registry.spec(release.cohort).registration
 
@@ -133,7 +138,10 @@ class HomeHoldings:
         return cast(Mapping[str, Any], self._stored([release.generator, "decision"], release.cohort, release.plan))
 
     def table(self, release: Release) -> pl.DataFrame:
-        """The first table of `<generator>/synthetic`, or the stored list."""
+        """The first table of what is synthetic, or the stored list."""
+        if release.generator in MARGINS_STAGES:
+            stacked = self._stored([release.generator, "synthetic"], release.cohort, release.plan)
+            return replicate(cast(pl.DataFrame, stacked))
         if release.generator in STAGES:
             return list_frame(
                 cast(
@@ -154,6 +162,8 @@ class HomeHoldings:
         scope = {"cohort": release.cohort, "plan": release.plan}
         if release.generator in STAGES:
             return self._list_audited(release, scope)
+        if release.generator in MARGINS_STAGES:
+            return self._margins_audited(release, scope)
         evidence, before = (self._document(["audit", name], *scope.values()) for name in ("evidence", "report"))
         if evidence is None:
             raise HinderedError("NOT_AUDITED")
@@ -174,6 +184,17 @@ class HomeHoldings:
                 self.home, self.registry, stage, release.cohort, release.plan, ledger_url=self.ledger_url
             )
         return bool(audit_discoveries(evidence, expected={**scope, "stage": stage}).ok)
+
+    def _margins_audited(self, release: Release, scope: Mapping[str, str]) -> bool:
+        """Whether the audit confirms a census plan as it is stored now, costs and chain included."""
+        stage = cast(MarginsStage, release.generator)
+        if self._document([stage, "audit"], *scope.values()) is None:
+            raise HinderedError("NOT_AUDITED")
+        with _hindered("ARTEFACTS_UNREADABLE"):
+            evidence = gather_margins_evidence(
+                self.home, self.registry, stage, release.cohort, release.plan, ledger_url=self.ledger_url
+            )
+        return bool(audit_margins(evidence, expected={**scope, "stage": stage}).ok)
 
     def rows(self, release: Release) -> tuple[CohortSpec, PublicReference, EncodedRows]:
         """The cohort with `public/reference` and `normalized/attacked`, as its files give them now.

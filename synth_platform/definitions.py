@@ -12,14 +12,22 @@ from assets.cohort import cohort
 from assets.cross_fit import cross_fit_assets
 from assets.decisions import decision_assets
 from assets.discovery import discovery_assets
+from assets.dp_margins import dp_margins_assets
 from assets.gates import gate_assets
 from assets.generators import generator_assets
 from assets.governance import governance_assets
 from assets.gwas import gwas_assets
 from assets.half_split import half_split_assets
+from assets.margins import CURATED, margins_assets
 from assets.mechanism_audit import mechanism_audit_assets
 from assets.normalized import normalized_matrix, real_arm
-from assets.partitions import cohort_discoveries, cohort_plans, study_discoveries
+from assets.partitions import (
+    census_dp_plans,
+    census_sdc_plans,
+    cohort_discoveries,
+    cohort_plans,
+    study_discoveries,
+)
 from assets.power import gates_power
 from assets.public import public_reference
 from assets.reaudit import governance_watch, reaudit_job, reaudit_schedule
@@ -34,17 +42,23 @@ from resources.ledger import LedgerResource, NoiseResource
 from resources.register import RegisterResource
 from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS
 from synth_platform.release.discovery import DISCOVERY_STAGE, GWAS_STAGE
+from synth_platform.release.margins import DP_STAGE, SDC_STAGE
 
 SHARED_STAGES = ("cohort", "public", "normalized", "gates")
 COHORT_JOB = "judge_controls"
 PLAN_JOB = "release_plan"
 DISCOVERY_JOB = "discover"
 GWAS_JOB = "discover_variants"
+CENSUS_JOB = "curate_census"
+MARGINS_JOB = "coarsen_margins"
+DP_MARGINS_JOB = "measure_margins"
 # What spends and what leaves, by the first part of its asset keys.
 PARTITIONS_OF: Mapping[str, dg.MultiPartitionsDefinition] = {
     **dict.fromkeys(DP_GENERATORS, cohort_plans),
     DISCOVERY_STAGE: cohort_discoveries,
     GWAS_STAGE: study_discoveries,
+    SDC_STAGE: census_sdc_plans,
+    DP_STAGE: census_dp_plans,
 }
 
 
@@ -90,6 +104,8 @@ def build_definitions(*, resources: Mapping[str, Any] | None = None) -> dg.Defin
             *release_assets,
             *discovery_assets,
             *gwas_assets,
+            *margins_assets,
+            *dp_margins_assets,
             *governance_assets,
         ],
         asset_checks=[*ledger_checks(PARTITIONS_OF), *package_checks(PARTITIONS_OF)],
@@ -113,6 +129,21 @@ def build_definitions(*, resources: Mapping[str, Any] | None = None) -> dg.Defin
                 GWAS_JOB,
                 selection=dg.AssetSelection.groups(GWAS_STAGE),
                 description="Private discoveries of one phenotype of a genotype study.",
+            ),
+            dg.define_asset_job(
+                CENSUS_JOB,
+                selection=dg.AssetSelection.assets(CURATED),
+                description="Read a census: microdata into the categories of its recipe, or published tables.",
+            ),
+            dg.define_asset_job(
+                MARGINS_JOB,
+                selection=dg.AssetSelection.groups(SDC_STAGE) - dg.AssetSelection.assets(CURATED),
+                description="One plan of policy sdc: coarsened margins, disclosure gate, model, tables, release.",
+            ),
+            dg.define_asset_job(
+                DP_MARGINS_JOB,
+                selection=dg.AssetSelection.groups(DP_STAGE),
+                description="One plan of policy dp: noisy margins through the ledger, model, tables, release.",
             ),
             reaudit_job,
         ],

@@ -12,7 +12,7 @@ from rich.text import Text
 from sqlalchemy.exc import DatabaseError
 from typer.core import TyperGroup
 
-from resources.cohorts import COHORT, STUDY, CohortRegistry
+from resources.cohorts import LOADERS, CohortRegistry
 from resources.home import SynthHome
 from synth_platform.contract.printable import printable
 
@@ -74,8 +74,8 @@ def fail(message: str, code: int = BAD_INPUT) -> NoReturn:
 
 
 def existing_folder(path: Path) -> Path:
-    """A cohort folder, the folder of a cohort.yaml or study.yaml given by name, or that of a registered cohort."""
+    """A cohort folder, that of a cohort.yaml, study.yaml or census.yaml given by name, or that of a registered name."""
     if not path.exists():
         registered = CohortRegistry(path=str(SynthHome.from_environment().cohorts)).folders()
         return registered.get(str(path), path)
-    return path.parent if path.name in (COHORT, STUDY) else path
+    return path.parent if path.name in LOADERS else path

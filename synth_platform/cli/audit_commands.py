@@ -11,8 +11,8 @@ from resources.cohorts import CohortRegistry
 from resources.evidence import damaged_artefacts, gather_evidence, judged_plans
 from resources.home import HomeResource, SynthHome
 from synth_platform.cli.app import VERDICT_FAILED, Json, app, console, fail, home, print_json
-from synth_platform.cli.list_audit import against_stored, list_reports, unreadable
-from synth_platform.contract.genotype_spec import GenotypeSpec
+from synth_platform.cli.list_audit import against_stored, list_reports, margins_reports, unreadable
+from synth_platform.contract.cohort_spec import CohortSpec
 
 Report = dict[str, Any]
 SHOWN = 25  # failed checks of a plan on a screen
@@ -32,6 +32,7 @@ def audit(
     reports = []
     for name in [cohort] if cohort else sorted(registry.folders()):
         reports += [*_table_reports(place, registry, name), *list_reports(place, registry, name)]
+        reports += margins_reports(place, registry, name)
     if not reports:
         fail("nothing was judged under a plan yet; run a cohort first: synth run COHORT, or synth discover COHORT")
     if as_json:
@@ -49,7 +50,7 @@ def _table_reports(place: SynthHome, registry: CohortRegistry, name: str) -> lis
     from synth_platform.release.conformance import conformance
 
     spec = registry.registered(name)
-    if isinstance(spec, GenotypeSpec):
+    if not isinstance(spec, CohortSpec):
         return []
     reports, plans, resource = [], judged_plans(place, spec), HomeResource(root=str(place.root))
     rules = conformance() if plans else {}

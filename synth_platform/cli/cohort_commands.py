@@ -9,10 +9,12 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.table import Table
 
-from resources.cohorts import STUDY, CohortRegistry
+from resources.cohorts import CENSUS, STUDY, CohortRegistry
 from synth_platform.cli.app import BAD_INPUT, Json, app, console, existing_folder, fail, home, print_json, shown
 from synth_platform.cli.calibration import calibration_line, calibration_standing, probe, write_calibration
+from synth_platform.cli.census import check_census
 from synth_platform.cli.contrast_check import check_study, contrast_sizes, size_line
+from synth_platform.contract.census_spec import CensusSpec, load_census_spec
 from synth_platform.contract.cohort_sections import Plan
 from synth_platform.contract.cohort_spec import DP_GENERATORS, CohortSpec, CohortSpecError, load_cohort_spec
 from synth_platform.contract.genotype_spec import GenotypeSpec, load_genotype_spec
@@ -43,9 +45,8 @@ def add(path: Folder) -> None:
     spec = runner.registry.add(existing_folder(path))
     runner.add_cohort(spec)
     verb = "discover" if isinstance(spec, GenotypeSpec) else "run"
-    typer.echo(
-        f"registered {spec.name} ({spec.title}); privacy domain {spec.privacy.domain}; run it: synth {verb} {spec.name}"
-    )
+    domain = f"; privacy domain {spec.privacy.domain}" if spec.privacy is not None else ""
+    typer.echo(f"registered {spec.name} ({spec.title}){domain}; run it: synth {verb} {spec.name}")
 
 
 @cohorts.command("list")
@@ -63,7 +64,7 @@ def list_cohorts(as_json: Json = False) -> None:
             typer.echo(f"synth: warning: cohort {item['cohort']!r} cannot be used: {item['error']}", err=True)
         else:
             lists = (" ".join(item[name]) for name in ("plans", "generators", "contrasts"))
-            table.add_row(item["cohort"], shown(item["title"]), item["domain"], *lists, shown(item["folder"]))
+            table.add_row(item["cohort"], shown(item["title"]), item["domain"] or "none", *lists, shown(item["folder"]))
     console().print(table if listed else "no cohort registered; add one with: synth cohort add FOLDER")
 
 
@@ -72,14 +73,14 @@ def _listing(registry: CohortRegistry, name: str, folder: Path) -> dict[str, Any
         spec = registry.registered(name)
     except CohortSpecError as error:
         return {"cohort": name, "error": str(error), "folder": str(folder)}
-    plans = spec.plans if isinstance(spec, CohortSpec) else {}
+    plans = {} if isinstance(spec, GenotypeSpec) else spec.plans
     return {
         "cohort": spec.name,
         "title": spec.title,
-        "domain": spec.privacy.domain,
+        "domain": None if spec.privacy is None else spec.privacy.domain,
         "plans": {key: plan.model_dump() for key, plan in plans.items()},
         "generators": list(spec.generators) if isinstance(spec, CohortSpec) else [],
-        "contrasts": list(spec.contrasts),
+        "contrasts": [] if isinstance(spec, CensusSpec) else list(spec.contrasts),
         "folder": str(folder),
     }
 
@@ -94,6 +95,9 @@ def check(path: Folder, as_json: Json = False) -> None:
     folder = existing_folder(path)
     if (folder / STUDY).exists():
         check_study(load_genotype_spec(folder / STUDY), folder, as_json=as_json)
+        return
+    if (folder / CENSUS).exists():
+        check_census(load_census_spec(folder / CENSUS), folder, as_json=as_json)
         return
     spec = load_cohort_spec(folder / "cohort.yaml")
     tables = select_registered(read_cohort(spec, folder), spec)

@@ -31,7 +31,7 @@ def discover(
     from synth_platform.cli.runner import Runner
 
     runner = Runner(home(), console(stderr=as_json))
-    spec = runner.registry.registered(cohort)
+    spec = runner.registry.contrasted(cohort)
     plans = [_terms(spec.plan_of(name), mu, alpha, size) for name in contrast or spec.contrasts]
     if not plans:
         raise CohortSpecError(

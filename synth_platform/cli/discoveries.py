@@ -12,18 +12,18 @@ from rich.table import Table
 from rich.text import Text
 
 from resources.artefacts import CONTENT, read_artefact
-from resources.cohorts import Registered
 from resources.home import HomeResource, SynthHome
 from resources.private import fingerprint_key
 from synth_platform.cli.app import shown
 from synth_platform.contract.cohort_spec import CohortSpecError
 from synth_platform.contract.genotype_spec import GenotypeSpec
+from synth_platform.contract.registered import Contrasted
 from synth_platform.release.discovery import DISCOVERY_STAGE, GWAS_STAGE
 
 SHOWN, BESIDE = 40, 5  # discoveries on a screen, and others that were selected
 
 
-def read_list(place: SynthHome, spec: Registered, plan: str) -> dict[str, Any]:
+def read_list(place: SynthHome, spec: Contrasted, plan: str) -> dict[str, Any]:
     """What `synth discover --json` tells of one plan: cost, method, list, decision. All of it may leave."""
     stage = stage_of(spec)
     stored = {
@@ -52,7 +52,7 @@ def read_list(place: SynthHome, spec: Registered, plan: str) -> dict[str, Any]:
     }
 
 
-def stage_of(spec: Registered) -> str:
+def stage_of(spec: Contrasted) -> str:
     """Where the discoveries of a cohort or study are made."""
     return GWAS_STAGE if isinstance(spec, GenotypeSpec) else DISCOVERY_STAGE
 

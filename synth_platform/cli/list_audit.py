@@ -1,4 +1,4 @@
-"""What `synth audit` says of lists of private discoveries: each is recomputed from what is stored now."""
+"""What `synth audit` says of lists and of census plans: each is recomputed from what is stored now."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import dagster as dg
 
 from resources.artefacts import CONTENT, ArtefactError, read_artefact
 from resources.cohorts import CohortRegistry
-from resources.evidence import gather_list_evidence, judged_lists
+from resources.evidence import gather_list_evidence, gather_margins_evidence, judged_lists, judged_margins
 from resources.home import HomeResource, SynthHome
 from resources.private import fingerprint_key
 from synth_platform.contract.cohort_spec import CohortSpecError
 from synth_platform.release.discovery import Stage
+from synth_platform.release.margins import MarginsStage
 
 Report = dict[str, Any]
 
@@ -21,6 +22,23 @@ Report = dict[str, Any]
 def list_reports(place: SynthHome, registry: CohortRegistry, name: str) -> list[Report]:
     """One report for every list of a cohort or study that has a decision."""
     return [_report(place, registry, name, stage, plan) for stage, plan in judged_lists(place, name)]
+
+
+def margins_reports(place: SynthHome, registry: CohortRegistry, name: str) -> list[Report]:
+    """One report for every plan of a census that has a decision."""
+    return [_margins_report(place, registry, name, stage, plan) for stage, plan in judged_margins(place, name)]
+
+
+def _margins_report(place: SynthHome, registry: CohortRegistry, name: str, stage: MarginsStage, plan: str) -> Report:
+    from synth_platform.audit.margins import audit_margins
+
+    scope, resource = {"cohort": name, "plan": plan, "stage": stage}, HomeResource(root=str(place.root))
+    try:
+        evidence = gather_margins_evidence(resource, registry, stage, name, plan)
+        report = audit_margins(evidence, expected=scope).as_dict()
+        return report | against_stored(place, (stage, "audit"), name, plan, report)
+    except (ArtefactError, CohortSpecError) as error:
+        return unreadable(scope, [str(error)])
 
 
 def _report(place: SynthHome, registry: CohortRegistry, name: str, stage: Stage, plan: str) -> Report:

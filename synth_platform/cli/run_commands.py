@@ -17,13 +17,15 @@ from rich.tree import Tree
 
 from checks.audit import AUDIT_PASSES
 from resources.artefacts import CONTENT, read_artefact
-from resources.cohorts import CohortRegistry, Registered
+from resources.cohorts import CohortRegistry
 from resources.home import HomeResource, SynthHome
 from resources.ledger import home_ledger
 from resources.private import fingerprint_key
 from synth_platform.cli.app import BAD_INPUT, VERDICT_FAILED, Json, app, console, fail, home, print_json, shown
+from synth_platform.cli.census import margins_table, read_margins_decisions
 from synth_platform.cli.lineage import Node, trace
 from synth_platform.cli.table import decision_tables
+from synth_platform.contract.census_spec import CensusSpec
 from synth_platform.contract.cohort_spec import (
     CONTROLS,
     DP_GENERATORS,
@@ -32,11 +34,12 @@ from synth_platform.contract.cohort_spec import (
     GeneratorCode,
 )
 from synth_platform.contract.genotype_spec import GenotypeSpec
+from synth_platform.contract.registered import Contrasted
 from synth_platform.evaluation.controls import misjudged
 from synth_platform.privacy.ledger import BudgetExceeded
 
 if TYPE_CHECKING:
-    from synth_platform.cli.runner import Outcome
+    from synth_platform.cli.runner import Outcome, Runner
 
 BUNDLED = Path(__file__).resolve().parents[2] / "cohorts"
 Cohort = Annotated[str, typer.Argument(help="A registered cohort's name.")]
@@ -49,10 +52,16 @@ def run(
     epsilon: Annotated[float | None, typer.Option(help="One ε at the domain's δ, instead of the plans.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Take a cohort from its files to judged, ledgered releases; exit code 1 if no DP table is eligible."""
+    """Take a cohort or a census from its files to judged releases; exit code 1 if none of its tables is eligible."""
     from synth_platform.cli.runner import Runner
 
     runner = Runner(home(), console(stderr=as_json))  # progress beside the document, never in it
+    registered = runner.registry.registered(cohort)
+    if isinstance(registered, CensusSpec):
+        if generator or epsilon is not None:
+            raise CohortSpecError(f"{cohort!r} is a census: its plans stand in census.yaml; leave the options out")
+        _run_census(runner, registered, as_json=as_json)
+        return
     spec = runner.registry.spec(cohort)
     chosen = _generators(spec, generator)
     plans = list(spec.plans) if epsilon is None else [_plan_key(spec, epsilon)]
@@ -71,15 +80,30 @@ def run(
         raise typer.Exit(VERDICT_FAILED)
 
 
+def _run_census(runner: Runner, spec: CensusSpec, *, as_json: bool) -> None:
+    runner.add_cohort(spec)
+    report_failures(runner.synthesise(spec, list(spec.plans)))
+    found = [one for one in read_margins_decisions(home(), [spec.name]) if one["plan"] in spec.plans]
+    if as_json:
+        print_json(found)
+    else:
+        console().print(margins_table(found))
+    if all(one["decision"] == "BLOCKED" for one in found):
+        raise typer.Exit(VERDICT_FAILED)
+
+
 @app.command()
 def decisions(as_json: Json = False) -> None:
     """Every release decision so far, with figures: for the restricted zone."""
     place = home()
-    found = read_decisions(place, CohortRegistry(path=str(place.cohorts)).cohorts())
+    registry = CohortRegistry(path=str(place.cohorts))
+    found, margins = read_decisions(place, registry.cohorts()), read_margins_decisions(place, registry.censuses())
     if as_json:
-        print_json(found)
-    elif found:
+        print_json([*found, *margins])
+    elif found or margins:
         show_decisions(console(), found)
+        if margins:
+            console().print(margins_table(margins))
     else:
         typer.echo("no decision yet; run a cohort first: synth run COHORT")
 
@@ -113,7 +137,7 @@ def lineage(
 
 @app.command()
 def demo() -> None:
-    """Run the bundled cohorts, all controls and both generators, discover, and show what was decided."""
+    """Run the bundled cohorts, study and census, all controls and generators, and show what was decided."""
     from synth_platform.cli.discoveries import lists_table, read_list
     from synth_platform.cli.runner import Runner
 
@@ -136,12 +160,20 @@ def demo() -> None:
         screen.print(Text.assemble(shown(study.name, "bold"), shown(f": {study.title}")))
         runner.add_cohort(study)
         outcomes += runner.discover(study, [study.plan_of(name) for name in study.contrasts])
+    censuses: list[CensusSpec] = []
+    for folder in sorted(BUNDLED.glob("*/census.yaml")):
+        census = runner.registry.census(runner.registry.add(folder.parent).name)
+        censuses.append(census)
+        screen.print(Text.assemble(shown(census.name, "bold"), shown(f": {census.title}")))
+        runner.add_cohort(census)
+        outcomes += runner.synthesise(census, list(census.plans))
     report_failures(outcomes)
     found = read_decisions(place, [spec.name for spec in specs])
     show_decisions(screen, found)
-    registered: list[Registered] = [*specs, *studies]
+    registered: list[Contrasted] = [*specs, *studies]
     lists = [read_list(place, spec, spec.plan_of(name).key) for spec in registered for name in spec.contrasts]
     screen.print(lists_table(lists))
+    screen.print(margins_table(read_margins_decisions(place, [census.name for census in censuses])))
     screen.print(
         f"{sum(o.assets for o in outcomes)} assets in {time.monotonic() - started:.0f} s. "
         f"Releases: {place.released}\n"

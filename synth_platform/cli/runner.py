@@ -13,24 +13,40 @@ from dagster_shared.error import SerializableErrorInfo
 from rich.console import Console
 
 from assets.governance import REGISTER
+from assets.margins import CURATED
 from assets.normalized import MATRIX
-from assets.partitions import DISCOVERY, GENOTYPE_STUDY, OMICS_COHORT, PHENOTYPE, PLAN
+from assets.partitions import (
+    CENSUS_COHORT,
+    DISCOVERY,
+    DP_PLAN,
+    GENOTYPE_STUDY,
+    OMICS_COHORT,
+    PHENOTYPE,
+    PLAN,
+    SDC_PLAN,
+)
 from assets.reaudit import reaudit_job
-from resources.cohorts import CohortRegistry, Registered
+from resources.cohorts import CohortRegistry
 from resources.home import SynthHome
 from synth_platform.cli.app import PACKAGES
+from synth_platform.contract.census_spec import CensusSpec, DpPlan
 from synth_platform.contract.cohort_spec import CONTROLS, DP_GENERATORS, CohortSpec, GeneratorCode
 from synth_platform.contract.discovery_options import DiscoveryPlan
 from synth_platform.contract.genotype_spec import GenotypeSpec
+from synth_platform.contract.registered import Contrasted, Registered
 from synth_platform.definitions import (
+    CENSUS_JOB,
     COHORT_JOB,
     DISCOVERY_JOB,
+    DP_MARGINS_JOB,
     GWAS_JOB,
+    MARGINS_JOB,
     PLAN_JOB,
     SHARED_STAGES,
     build_definitions,
 )
 from synth_platform.release.discovery import DISCOVERY_STAGE, GWAS_STAGE
+from synth_platform.release.margins import DP_STAGE, SDC_STAGE
 
 _OWN_CLASS = re.compile(rf"(?:{'|'.join(PACKAGES)})\.[\w.]+: ")
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -69,7 +85,7 @@ class Runner:
             outcomes.append(self._job(PLAN_JOB, partition, [*mechanisms, "audit"], statistics))
         return outcomes
 
-    def discover(self, spec: Registered, plans: Sequence[DiscoveryPlan]) -> list[Outcome]:
+    def discover(self, spec: Contrasted, plans: Sequence[DiscoveryPlan]) -> list[Outcome]:
         """Private discoveries of each plan, from the cohort's files on; stops at a failure."""
         study = isinstance(spec, GenotypeSpec)
         self._instance.add_dynamic_partitions(PHENOTYPE if study else DISCOVERY, [plan.key for plan in plans])
@@ -82,12 +98,29 @@ class Runner:
             outcomes.append(self._job(job, partition, [stage], []))
         return outcomes
 
+    def synthesise(self, spec: CensusSpec, plans: Sequence[str]) -> list[Outcome]:
+        """Synthetic tables of a census by each plan, from its files on; stops at a failure."""
+        outcomes = [self._job(CENSUS_JOB, spec.name, [SDC_STAGE], [CURATED])]
+        for plan in plans:
+            if outcomes[-1].failure is not None:
+                break
+            job, stage = (DP_MARGINS_JOB, DP_STAGE) if isinstance(spec.plan(plan), DpPlan) else (MARGINS_JOB, SDC_STAGE)
+            partition = dg.MultiPartitionKey({"cohort": spec.name, "plan": plan})
+            outcomes.append(self._job(job, partition, [stage], []))
+        return outcomes
+
     def reaudit(self) -> Outcome:
         """Look at every published release again."""
         return self._job(reaudit_job.name, None, [], [REGISTER])
 
     def add_cohort(self, spec: Registered) -> None:
-        """Make the cohort or study and its plans selectable in the UI."""
+        """Make the cohort, study or census and its plans selectable in the UI."""
+        if isinstance(spec, CensusSpec):
+            self._instance.add_dynamic_partitions(CENSUS_COHORT, [spec.name])
+            for dimension, noisy in ((SDC_PLAN, False), (DP_PLAN, True)):
+                names = [name for name, plan in spec.plans.items() if isinstance(plan, DpPlan) is noisy]
+                self._instance.add_dynamic_partitions(dimension, names)
+            return
         study = isinstance(spec, GenotypeSpec)
         self._instance.add_dynamic_partitions(GENOTYPE_STUDY if study else OMICS_COHORT, [spec.name])
         keys = [spec.plan_of(name).key for name in spec.contrasts]

@@ -149,10 +149,6 @@ class GenotypeSpec(Strict):
         return hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).hexdigest()
 
 
-# What a steward registers, and what lists of discoveries are made of.
-Registered = CohortSpec | GenotypeSpec
-
-
 def load_genotype_spec(path: Path) -> GenotypeSpec:
     """Read and check one study.yaml. Raises CohortSpecError naming the file and every offending field."""
     try:

@@ -34,6 +34,13 @@ def protect(counted: MarginSet, plan: SdcPlan) -> MarginSet:
     )
 
 
+def judge(protected: MarginSet, plan: SdcPlan) -> dict[str, Any]:
+    """The disclosure document of margins that `protect` made: what can be inferred of them, and whether they pass."""
+    from synth_platform.margins.disclosure import audit_released
+
+    return audit_released(protected, plan).document()
+
+
 def model(margins: MarginSet, plan: SdcPlan | DpPlan) -> Fitted:
     """The distribution of maximum entropy that has the margins. Raises ValueError as `fit` does."""
     return fit(margins, np.random.default_rng((plan.seed, _FIT)))

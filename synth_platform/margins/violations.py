@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 from synth_platform.margins.domain import Domain
+from synth_platform.margins.replicates import codes
 from synth_platform.margins.structural_zeros import StructuralZero
 
 
@@ -15,35 +17,17 @@ def violations(table: pl.DataFrame, domain: Domain, zeros: Sequence[StructuralZe
 
     table: values as `Domain.frame` writes them. 0 is what a release asks for.
     """
-    due = {variable.name: variable.values(pl.Series([0]).to_numpy()).dtype for variable in domain.variables}
-    if list(table.columns) != list(due):
+    due = domain.frame(np.zeros((0, len(domain.variables)), dtype=np.int64)).schema
+    if table.columns != list(due):
         return len(set(table.columns) ^ set(due)) or 1
-    wrong = sum(table.schema[name] != dtype for name, dtype in due.items())
-    if wrong:
+    if wrong := sum(table.schema[name] != dtype for name, dtype in due.items()):
         return wrong
-    found = 0
-    codes = []
-    for variable in domain.variables:
-        values = variable.values(pl.int_range(len(variable), eager=True).to_numpy())
-        code = _codes(table[variable.name], values)
-        found += code.null_count()
-        codes.append(code)
+    columns = codes(table, domain)
+    found = sum(column.null_count() for column in columns)
     for zero in zeros:
-        inside = pl.Series([True]).new_from_index(0, len(table))
+        inside = np.ones(len(table), dtype=bool)
         for (_, labels), axis in zip(zero.categories, domain.axes(zero.names), strict=True):
             known = domain.variables[axis].categories
-            inside &= codes[axis].is_in([known.index(label) for label in labels]).fill_null(False)
+            inside &= np.isin(columns[axis].fill_null(-1).to_numpy(), [known.index(label) for label in labels])
         found += int(inside.sum())
     return found
-
-
-def _codes(column: pl.Series, values: pl.Series) -> pl.Series:
-    """Positions of a column's values among a variable's, null where they are none of them."""
-    frame = pl.DataFrame({"value": column}).join(
-        pl.DataFrame({"value": values, "code": pl.int_range(len(values), eager=True)}),
-        on="value",
-        how="left",
-        nulls_equal=True,
-        maintain_order="left",
-    )
-    return frame["code"]

@@ -91,8 +91,8 @@ class CountQuery(Generic[T]):
         }
 
     def placeholder(self) -> FloatArray:
-        """Zeros."""
-        return np.zeros(sum(self.sizes))
+        """Ones: tables that hold somebody, so that what follows from them can be made."""
+        return np.ones(sum(self.sizes))
 
     def evaluate(self, rows: T) -> FloatArray:
         """Counts [cells of all tables], whole numbers.

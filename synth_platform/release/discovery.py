@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from synth_platform.contract.cohort_spec import RELEASABLE_DUA_TAG
 from synth_platform.contract.discovery_options import DiscoveryPlan
-from synth_platform.contract.genotype_spec import Registered
+from synth_platform.contract.registered import Contrasted
 from synth_platform.discovery.documents import discoveries_document
 from synth_platform.privacy.accounting import gaussian_epsilon
 from synth_platform.privacy.formal import FORMAL_REASONS, formal_status
@@ -31,7 +31,7 @@ PROCEDURE = "boosted e-BH on private e-values"
 
 def decide_discoveries(
     *,
-    spec: Registered,
+    spec: Contrasted,
     stage: Stage,
     plan: DiscoveryPlan,
     e_values: Document,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from synth_platform.contract.discovery_options import DiscoveryPlan
-from synth_platform.contract.genotype_spec import Registered
+from synth_platform.contract.registered import Contrasted
 from synth_platform.privacy.ledger import Ledger
 from synth_platform.privacy.statistic_store import StatisticStore, StoredReleaseError
 from synth_platform.release.discovery import Stage
@@ -20,7 +20,7 @@ Document = Mapping[str, Any]
 
 def write_list_evidence(
     *,
-    spec: Registered,
+    spec: Contrasted,
     stage: Stage,
     plan: DiscoveryPlan,
     documents: Mapping[str, Document],

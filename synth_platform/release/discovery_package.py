@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from synth_platform.contract.cohort_spec import RELEASABLE_DUA_TAG
-from synth_platform.contract.genotype_spec import Registered
+from synth_platform.contract.registered import Contrasted
 from synth_platform.discovery.plot import discoveries_png
 from synth_platform.release.discovery import DISCOVERY_STAGE, ELIGIBLE, GWAS_STAGE
 from synth_platform.release.discovery_readme import render_list_readme
@@ -36,7 +36,7 @@ def write_list(
     root: Path,
     *,
     name: str,
-    spec: Registered,
+    spec: Contrasted,
     e_values: Document,
     discoveries: Document,
     decision: Document,

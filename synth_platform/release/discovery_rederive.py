@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from synth_platform.contract.discovery_options import DiscoveryPlan
-from synth_platform.contract.genotype_spec import GenotypeSpec, Registered
+from synth_platform.contract.genotype_spec import GenotypeSpec
+from synth_platform.contract.registered import Contrasted
 from synth_platform.discovery.contrast import contrast_study
 from synth_platform.discovery.documents import Study, discoveries_document, e_values_document
 from synth_platform.discovery.genotypes import genotype_study, read_study
@@ -31,7 +32,7 @@ Document = Mapping[str, Any]
 
 def require_list_rederived(
     *,
-    spec: Registered,
+    spec: Contrasted,
     folder: Path,
     stage: Stage,
     plan: DiscoveryPlan,
@@ -62,7 +63,7 @@ def require_list_rederived(
             )
 
 
-def asked_of_files(spec: Registered, folder: Path, plan: DiscoveryPlan) -> tuple[Study[Any], bytes]:
+def asked_of_files(spec: Contrasted, folder: Path, plan: DiscoveryPlan) -> tuple[Study[Any], bytes]:
     """What a plan asks, made from the steward's files alone, and the digest of the private rows in them."""
     if isinstance(spec, GenotypeSpec):
         with quiet_errors("reading the study again", readable=(SourceError,)):

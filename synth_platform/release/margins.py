@@ -11,9 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from synth_platform.contract.census_spec import CensusSpec, DpPlan, SdcPlan
+import polars as pl
+
+from synth_platform.contract.census_spec import REPLICATE, CensusSpec, DpPlan, SdcPlan
 from synth_platform.contract.cohort_spec import RELEASABLE_DUA_TAG
+from synth_platform.margins import violations as contract
 from synth_platform.margins.fitted import FitReport
+from synth_platform.margins.margin import MarginSet
 from synth_platform.margins.noisy import NoisyMargins
 from synth_platform.privacy.formal import FORMAL_REASONS, formal_status
 from synth_platform.privacy.ledger import Ledger
@@ -23,6 +27,7 @@ Document = Mapping[str, Any]
 MarginsStage = Literal["margins", "dp_margins"]
 SDC_STAGE: MarginsStage = "margins"
 DP_STAGE: MarginsStage = "dp_margins"
+SDC_POLICY = "sdc"
 MARGINS_STAGES = (SDC_STAGE, DP_STAGE)
 ELIGIBLE: Mapping[MarginsStage, str] = {SDC_STAGE: "ELIGIBLE_SDC", DP_STAGE: "ELIGIBLE_FORMAL"}
 ASSURANCE: Mapping[MarginsStage, str] = {SDC_STAGE: "SDC", DP_STAGE: "DP"}
@@ -123,3 +128,16 @@ def _decided(
         "reasons": reasons,
         "notes": [] if fit.status == "matched" else ["MARGINS_NOT_MATCHED"],
     }
+
+
+def protected_margins(protected: MarginSet | NoisyMargins) -> MarginSet:
+    """The margins that a plan is fitted to, coarsened or noisy."""
+    return protected if isinstance(protected, MarginSet) else protected.margins
+
+
+def violations_of(tables: pl.DataFrame, margins: MarginSet, plan: SdcPlan | DpPlan) -> int:
+    """What of a plan's tables is not as registered: cells, structural zeros, number and size of the tables."""
+    sizes = tables[REPLICATE].value_counts().sort(REPLICATE)
+    wrong = sizes[REPLICATE].to_list() != list(range(1, plan.replicates + 1)) or sizes["count"].n_unique() != 1
+    wrong |= plan.rows is not None and sizes["count"].to_list() != [plan.rows] * plan.replicates
+    return contract.violations(tables.drop(REPLICATE), margins.domain, margins.zeros) + wrong

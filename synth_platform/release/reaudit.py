@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import polars as pl
 
 from synth_platform.contract.cohort_spec import RELEASABLE_DUA_TAG, CohortSpec
-from synth_platform.contract.genotype_spec import Registered
 from synth_platform.contract.options import AttackCode
+from synth_platform.contract.registered import Registered
 from synth_platform.contract.tables import from_wide
 from synth_platform.evaluation.looks import look_log_e
 from synth_platform.normalize.reference import PublicReference
@@ -26,6 +26,7 @@ from synth_platform.privacy.ledger_chain import ANCHOR_LOST
 from synth_platform.privacy.private_errors import PrivateComputationError, quiet_errors
 from synth_platform.release.findings import Finding, HinderedError, Hindrance, recalling
 from synth_platform.release.folder import CHECKSUMS, PackageError, verify_package
+from synth_platform.release.margins import SDC_STAGE
 from synth_platform.release.publish import published_ledger
 from synth_platform.release.register import Release, ReleaseRegister
 from synth_platform.release.standing import standing_fault
@@ -117,6 +118,8 @@ def _package(release: Release, package: Path, _: Holdings) -> Iterator[Finding]:
 
 
 def _ledger(release: Release, package: Path, held: Holdings) -> Iterator[Finding]:
+    if release.generator == SDC_STAGE:
+        return  # it spent nothing, which its decision says and the audit holds it to
     published = _document(package, "ledger.json")
     try:
         book = held.ledger(release)
@@ -158,10 +161,15 @@ def _table(release: Release, package: Path, held: Holdings) -> Iterator[Finding]
     published, standing = _document(package, "decision.json"), held.decision(release)
     if not (
         published["registration"] == standing["registration"] == held.registration(release)
-        and published["ledger"]["entries"] == standing["ledger"]["entries"]
+        and _paid(published) == _paid(standing)
     ):
         raise HinderedError("TABLE_REPLACED")
     yield "TABLE"
+
+
+def _paid(decision: Document) -> list[str]:
+    """Ledger entries that a decision rests on; none under the policy `sdc`."""
+    return [] if decision["ledger"] is None else list(decision["ledger"]["entries"])
 
 
 def _audit(release: Release, _: Path, held: Holdings) -> Iterator[Finding]:

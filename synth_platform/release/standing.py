@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from synth_platform.release.discovery import STAGES
+from synth_platform.release.margins import MARGINS_STAGES
 from synth_platform.release.publish import Policy, published_decision
 
 
@@ -19,7 +20,7 @@ def standing_fault(package: Path, decision: Mapping[str, Any], policy: Policy) -
     if decision["decision"] == "BLOCKED":
         return f"the standing decision is BLOCKED: {', '.join(decision['reasons'])}; withdraw {package.name}"
     published = json.loads((package / "decision.json").read_text(encoding="utf-8"))
-    standing = decision if decision["generator"] in STAGES else published_decision(decision, policy)
+    standing = decision if decision["generator"] in (*STAGES, *MARGINS_STAGES) else published_decision(decision, policy)
     if published != json.loads(json.dumps(standing)):
         return (
             f"the standing decision is not the one in {package.name}; withdraw it, then materialise the release again"

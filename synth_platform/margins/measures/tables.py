@@ -10,9 +10,10 @@ under the null, N pMSE = (1 − c)² c VW, and Pearson's statistic of the two sa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -69,6 +70,11 @@ def table_utility(
         TableUtility(tuple(domain.names[axis] for axis in axes), vw, df, any(fit.issuperset(axes) for fit in fitted))
         for axes, (vw, df) in found.items()
     ]
+
+
+def documented(tables: Sequence[Mapping[str, Any]]) -> list[TableUtility]:
+    """Tables of a stored utility document."""
+    return [TableUtility(tuple(t["names"]), t["vw"], t["df"], t["preserved"]) for t in tables]
 
 
 def _crossed(first: tuple[Codes, int], second: tuple[Codes, int]) -> tuple[Codes, int]:

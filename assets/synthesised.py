@@ -1,0 +1,338 @@
+"""What follows from protected margins, whichever policy protects them: model, tables, utility, audit, release."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+import polars as pl
+
+from assets.metadata import CODE_VERSION, ledger_table, open_table_metadata, significant, table
+from assets.partitions import cohort_of, plan_of
+from assets.publishing import publish
+from checks.audit import AUDIT_PASSES, audit_check
+from checks.descriptions import MARGINS_DECISION_FIELDS, describe_document, describe_fitted, describe_replicates
+from checks.schema import SCHEMA, schema_check, schema_check_spec
+from checks.specs import check_spec
+from checks.verdicts import ELIGIBLE, VERDICT, decision_check, margins_utility_check
+from resources.cohorts import CohortRegistry
+from resources.evaluations import unsettled
+from resources.evidence import gather_margins_evidence
+from resources.home import HomeResource
+from resources.ledger import LedgerResource
+from resources.private import fingerprint_key
+from resources.register import RegisterResource
+from synth_platform.audit.margins import audit_margins
+from synth_platform.audit.report import REPORT_FIELDS
+from synth_platform.margins.fitted import Fitted
+from synth_platform.margins.margin import MarginSet
+from synth_platform.margins.measures.heat_map import heat_map_png
+from synth_platform.margins.measures.tables import documented
+from synth_platform.margins.noisy import NoisyMargins
+from synth_platform.margins.planned import compare, model, tables
+from synth_platform.margins.replicates import coded, replicate, stacked
+from synth_platform.margins.rows import Rows
+from synth_platform.privacy.private_errors import quiet_errors
+from synth_platform.privacy.private_table import PrivateTable
+from synth_platform.release.margins import (
+    DP_STAGE,
+    SDC_STAGE,
+    MarginsStage,
+    protected_margins,
+    release_name,
+)
+from synth_platform.release.margins_evidence import DOCUMENTS
+from synth_platform.release.margins_package import table_sha256, write_margins_package
+from synth_platform.release.margins_rederive import real_rows, require_tables_rederived
+from synth_platform.release.rederive import NotRederivedError
+from synth_platform.release.register import NO_ATTACKS
+from synth_platform.release.verdicts import unaudited
+
+PROTECTED = {SDC_STAGE: "coarsened", DP_STAGE: "measured"}
+CLAIM = (
+    "Code that shares nothing with the margins recomputes counts, bounds, residuals, tables, costs and the decision."
+)
+SHOWN = 60  # margins in a table of metadata
+
+
+def model_asset(stage: MarginsStage, partitions: dg.PartitionsDefinition[Any]) -> dg.AssetsDefinition:
+    """`<stage>/model`: the distribution of maximum entropy that has the protected margins."""
+    key = dg.AssetKey([stage, "model"])
+
+    @dg.asset(
+        key=key,
+        group_name=stage,
+        partitions_def=partitions,
+        code_version=CODE_VERSION,
+        ins={"protected": dg.AssetIn(key=[stage, PROTECTED[stage]])},
+        check_specs=[schema_check_spec(key, partitions)],
+        description="The distribution of maximum entropy that has the margins, with what it misses of each.",
+    )
+    def fitted(
+        context: dg.AssetExecutionContext,
+        registry: CohortRegistry,
+        home: HomeResource,
+        protected: MarginSet | NoisyMargins,
+    ):
+        plan, margins = registry.census(cohort_of(context)).plan(plan_of(context)), protected_margins(protected)
+        found = model(margins, plan)
+        report = found.report
+        worst = sorted(report.residuals.items(), key=lambda item: -item[1])[:SHOWN]
+        return dg.MaterializeResult(
+            value=found,
+            metadata={
+                "engine": report.engine,
+                "status": report.status,
+                "cycles": report.cycles,
+                "largest residual": significant(report.largest_residual),
+                "residuals": table([{"margin": name, "residual": f"{miss:.2g}"} for name, miss in worst],
+                                   ("margin", "residual")),
+            },
+            check_results=[schema_check(describe_fitted(found, margins), key, home.validations(context, key))],
+        )  # fmt: skip
+
+    return fitted
+
+
+def synthetic_asset(stage: MarginsStage, partitions: dg.PartitionsDefinition[Any]) -> dg.AssetsDefinition:
+    """`<stage>/synthetic`: the plan's tables, drawn from the model."""
+    key = dg.AssetKey([stage, "synthetic"])
+
+    @dg.asset(
+        key=key,
+        group_name=stage,
+        partitions_def=partitions,
+        code_version=CODE_VERSION,
+        ins={"fitted": dg.AssetIn(key=[stage, "model"])},
+        check_specs=[schema_check_spec(key, partitions)],
+        description="Synthetic rows of the model, with the labels and types of the source.",
+    )
+    def synthetic(context: dg.AssetExecutionContext, registry: CohortRegistry, home: HomeResource, fitted: Fitted):
+        plan = registry.census(cohort_of(context)).plan(plan_of(context))
+        frame = stacked(tables(fitted, plan))
+        return dg.MaterializeResult(
+            value=frame,
+            metadata={"replicates": plan.replicates, "seed": plan.seed, **open_table_metadata(frame)},
+            check_results=[
+                schema_check(
+                    describe_replicates(frame, fitted.domain, plan.replicates), key, home.validations(context, key)
+                )
+            ],
+        )
+
+    return synthetic
+
+
+def utility_asset(stage: MarginsStage, partitions: dg.PartitionsDefinition[Any]) -> dg.AssetsDefinition:
+    """`<stage>/utility_gate`: the first table beside the private rows, for the restricted zone."""
+    key = dg.AssetKey([stage, "utility_gate"])
+
+    @dg.asset(
+        key=key,
+        group_name=stage,
+        partitions_def=partitions,
+        code_version=CODE_VERSION,
+        ins={
+            "rows": dg.AssetIn(key=[SDC_STAGE, "curated"]),
+            "protected": dg.AssetIn(key=[stage, PROTECTED[stage]]),
+            "synthesised": dg.AssetIn(key=[stage, "synthetic"]),
+        },
+        check_specs=[
+            schema_check_spec(key, partitions),
+            check_spec(VERDICT, key, partitions, description="Every table that a margin holds is acceptably kept."),
+        ],
+        description="How well tables of two and three variables, and propensity models, tell synthetic from real.",
+    )
+    def utility_gate(
+        context: dg.AssetExecutionContext,
+        registry: CohortRegistry,
+        home: HomeResource,
+        rows: PrivateTable[Rows] | MarginSet,
+        protected: MarginSet | NoisyMargins,
+        synthesised: pl.DataFrame,
+    ):
+        spec, margins = registry.census(cohort_of(context)), protected_margins(protected)
+        plan = spec.plan(plan_of(context))
+        with quiet_errors("comparing with private rows"):
+            real = real_rows(rows, margins.domain, "utility of synthetic tables")
+            document = compare(real, coded(replicate(synthesised), margins.domain), margins, plan)
+        picture = home.validations(context, key) / "two_way.png"
+        metadata = {"status": document["status"]}
+        if "two_way" in document:
+            picture.parent.mkdir(parents=True, exist_ok=True)
+            picture.write_bytes(heat_map_png(documented(document["two_way"]), f"{spec.title}: {plan_of(context)}"))
+            metadata["picture"] = dg.MetadataValue.path(str(picture))
+        return dg.MaterializeResult(
+            value=document,
+            metadata=metadata,
+            check_results=[
+                schema_check(describe_document(document, tuple(document)), key, home.validations(context, key)),
+                margins_utility_check(document, key),
+            ],
+        )
+
+    return utility_gate
+
+
+def decided(context: dg.AssetExecutionContext, home: HomeResource, judged: Mapping[str, Any], key: dg.AssetKey):
+    """A decision document as the result of the asset `key`."""
+    return dg.MaterializeResult(
+        value=judged,
+        metadata={
+            name: judged[name]
+            for name in ("decision", "reasons", "notes", "policy", "assurance", "registration", "epsilon", "delta")
+            if judged[name] is not None
+        }
+        | {"fit": judged["fit"]["status"], "utility": judged["utility"]["status"]},
+        check_results=[
+            schema_check(describe_document(judged, MARGINS_DECISION_FIELDS), key, home.validations(context, key)),
+            decision_check(judged, key),
+        ],
+    )
+
+
+def audit_asset(stage: MarginsStage, partitions: dg.PartitionsDefinition[Any]) -> dg.AssetsDefinition:
+    """`<stage>/audit`: everything once more, by code that shares nothing with it."""
+    key = dg.AssetKey([stage, "audit"])
+
+    @dg.asset(
+        key=key,
+        group_name=stage,
+        partitions_def=partitions,
+        code_version=CODE_VERSION,
+        deps=[dg.AssetKey([SDC_STAGE, "curated"]), *(dg.AssetKey([stage, name]) for name in stored_in(stage))],
+        check_specs=[
+            schema_check_spec(key, partitions),
+            check_spec(AUDIT_PASSES, key, partitions, description=CLAIM, blocking=True),
+        ],
+        description=CLAIM,
+    )
+    def margins_audit(
+        context: dg.AssetExecutionContext, registry: CohortRegistry, home: HomeResource, ledger: LedgerResource
+    ):
+        cohort, plan = cohort_of(context), plan_of(context)
+        evidence = gather_margins_evidence(home, registry, stage, cohort, plan, ledger_url=ledger.url)
+        report = audit_margins(evidence, expected={"cohort": cohort, "plan": plan, "stage": stage}).as_dict()
+        return dg.MaterializeResult(
+            value=report,
+            metadata={"status": report["status"], "checks": report["passed"] + report["failed"]},
+            check_results=[
+                schema_check(describe_document(report, REPORT_FIELDS), key, home.validations(context, key)),
+                audit_check(report, key),
+            ],
+        )
+
+    return margins_audit
+
+
+def stored_in(stage: MarginsStage) -> tuple[str, ...]:
+    """Names of the stored artefacts of a plan that its release rests on."""
+    gates = ("disclosure_gate",) if stage == SDC_STAGE else ()
+    return (PROTECTED[stage], *gates, "model", "synthetic", "utility_gate", "decision")
+
+
+def release_asset(stage: MarginsStage, partitions: dg.PartitionsDefinition[Any]) -> dg.AssetsDefinition:
+    """`<stage>/release`: the package of an eligible plan; a blocked one materialises nothing."""
+    key = dg.AssetKey([stage, "release"])
+    names = (*stored_in(stage), "audit")
+    judged = {"decision": ELIGIBLE, "audit": AUDIT_PASSES} | (
+        {"disclosure_gate": VERDICT} if stage == SDC_STAGE else {}
+    )
+    required = [dg.AssetCheckKey(dg.AssetKey([stage, name]), SCHEMA) for name in names]
+    required += [dg.AssetCheckKey(dg.AssetKey([stage, name]), check) for name, check in judged.items()]
+
+    @dg.asset(
+        key=key,
+        group_name=stage,
+        partitions_def=partitions,
+        code_version=CODE_VERSION,
+        output_required=False,
+        ins={name: dg.AssetIn(key=[stage, name]) for name in names},
+        description="The release package, written only if the decision, the audit, all checks and a new derivation "
+        f"from the steward's files agree. A BLOCKED plan has none: {stage}/decision says why.",
+    )
+    def release(
+        context: dg.AssetExecutionContext,
+        registry: CohortRegistry,
+        ledger: LedgerResource,
+        home: HomeResource,
+        register: RegisterResource,
+        **stored: Any,
+    ):
+        spec, plan, decision = registry.census(cohort_of(context)), plan_of(context), stored["decision"]
+        name = release_name(spec.name, stage, plan)
+        if decision["decision"] == "BLOCKED":
+            context.log.warning(f"{name} is BLOCKED, nothing is released: {', '.join(decision['reasons'])}")
+            if (home.paths.released / name).exists():
+                context.log.error(f"{name} was released under an earlier decision; withdraw it")
+            return
+        problems = unsettled(context.instance, home, required, context.partition_key)
+        documents = {f"{stage}/{n}": stored[n] for n in DOCUMENTS if n in stored}
+        problems += [f"{n}: the audit is of another one" for n in unaudited(documents, stored["audit"])]
+        if problems:
+            raise dg.Failure(f"nothing is released: {'; '.join(problems)}; run the plan again", allow_retries=False)
+        try:
+            require_tables_rederived(
+                spec=spec,
+                folder=registry.folder(spec.name),
+                stage=stage,
+                plan=plan,
+                stored=stored,
+                ledger=ledger.ledger(),
+                store=ledger.store(),
+                key=fingerprint_key(home),
+            )
+        except NotRederivedError as error:
+            raise dg.Failure(f"nothing is released: {error}", allow_retries=False) from error
+        entries = [] if decision["ledger"] is None else ledger.rows(decision["ledger"]["entries"])
+        package = publish(
+            register.register(),
+            lambda: write_margins_package(
+                home.paths.released,
+                name=name,
+                spec=spec,
+                stage=stage,
+                protected=protected_margins(stored[PROTECTED[stage]]),
+                fit=stored["model"].report,
+                synthetic=stored["synthetic"],
+                disclosure=stored.get("disclosure_gate"),
+                utility=stored["utility_gate"],
+                decision=decision,
+                ledger_table=entries,
+            ),
+            name=name,
+            cohort=spec.name,
+            generator=stage,
+            plan=plan,
+            table=table_sha256(stored["synthetic"]),
+            terms=NO_ATTACKS,
+        )
+        yield dg.MaterializeResult(
+            value={"package": package.name, "decision": decision["decision"]},
+            metadata=_release_metadata(decision, entries, ledger, package),
+        )
+
+    return release
+
+
+def _release_metadata(
+    decision: Mapping[str, Any], entries: Any, ledger: LedgerResource, package: Any
+) -> dict[str, Any]:
+    """What a release says of itself: its policy in words, its package, and the ledger behind it if it spent."""
+    own = {
+        "decision": decision["decision"],
+        "policy": decision["policy"],
+        "assurance": decision["assurance"],
+        "package_name": package.name,
+        "package": dg.MetadataValue.path(str(package)),
+        "published_zone": "released",
+    }
+    if decision["ledger"] is None:
+        return own | {"not promised": "differential privacy: coarsening bounds what tables say, not what is learned"}
+    return own | {
+        "epsilon_tight": significant(decision["ledger"]["epsilon_pld"]),
+        "epsilon_rdp": significant(decision["ledger"]["epsilon_rdp"]),
+        "delta": decision["delta"],
+        "ledger": ledger_table(entries),
+        "ledger_entries": decision["ledger"]["entries"],
+        "ledger_head": ledger.ledger().head_hash(),
+    }
