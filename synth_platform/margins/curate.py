@@ -72,12 +72,17 @@ def curate(frame: pl.DataFrame, recipe: Recipe, source: str = "microdata") -> Cu
         told.append(ColumnCuration(name, variable.kind, len(variable), steps))
     rows = Rows(Domain(tuple(variables)), codes)
     report = CurationReport(source, len(rows), recipe.drop, tuple(told))
-    margins = (*(two_way(rows.domain) if recipe.every_pair else ()), *recipe.named_margins)
+    margins = margin_names(recipe, rows.domain)
     zeros = tuple(StructuralZero.of(zero) for zero in recipe.structural_zeros)
     _refuse_unknown(rows.domain, margins, zeros, source)
     for zero in zeros:
         _refuse_impossible(rows, zero, source)
     return Curated(rows, report, margins, zeros)
+
+
+def margin_names(recipe: Recipe, domain: Domain) -> tuple[tuple[str, ...], ...]:
+    """The margins that a recipe declares for variables of `domain`: pairs first, named ones after them."""
+    return (*(two_way(domain) if recipe.every_pair else ()), *recipe.named_margins)
 
 
 def _column(
@@ -114,8 +119,8 @@ def _column(
     steps = recoded.steps
     try:
         variable = Variable(column.name, categories, "text" if steps else kind, recipe.missing)
-    except ValueError as error:
-        raise CurationError(f"{where}: {error}") from None
+    except ValueError:  # a declared category is no number, and the column is of numbers because nobody is in it
+        variable = Variable(column.name, categories, "text", recipe.missing)
     if nulls and recipe.missing is not None:
         steps = (*steps, CurationStep("missing", (recipe.missing,), nulls))
     position = {label: code for code, label in enumerate(categories)}

@@ -10,6 +10,7 @@ import re
 
 import polars as pl
 
+from synth_platform.contract.categories import MOST_CATEGORIES
 from synth_platform.contract.recipe import Recipe, VariableRecipe
 from synth_platform.margins.curate import recode
 from synth_platform.margins.domain import Domain, Variable
@@ -52,16 +53,17 @@ def _variable(name: str, recipe: VariableRecipe) -> Variable:
     where = f"variable {name}"
     if recipe.combine_below is not None:
         raise UndeclaredError(f"{where}: combine_below: {_COUNTS}")
-    if recipe.codes_numbers and recipe.bands is None and (recipe.bottom is None or recipe.top is None):
-        raise UndeclaredError(
-            f"{where}: which numbers there are depends on the rows; write `bands`, or `bottom` and `top` both"
-        )
     if recipe.categories is None and recipe.groups is None and not recipe.codes_numbers:
         raise UndeclaredError(f"{where} has no declared categories; write `categories`, `groups` or `bands`. {_EVERY}")
+    if recipe.codes_numbers and recipe.bands is None:
+        if recipe.bottom is None or recipe.top is None:
+            raise UndeclaredError(
+                f"{where}: which numbers there are depends on the rows; write `bands`, or `bottom` and `top` both"
+            )
+        if recipe.top - recipe.bottom > MOST_CATEGORIES:
+            raise UndeclaredError(f"{where}: there are too many numbers from bottom to top; write `bands`")
     nobody = pl.DataFrame(schema={"value": pl.String, "label": pl.String, "rows": pl.UInt32})
     recoded = recode(nobody, recipe, "text", where)
-    if not recoded.categories:
-        raise UndeclaredError(f"{where}: there are too many whole numbers from bottom to top; write `bands`")
     if recipe.missing in recoded.categories:
         raise UndeclaredError(f"{where}: a category is written as its missing category is; name `missing` otherwise")
     kind = "text" if recoded.steps else inferred(name, recoded.categories).kind

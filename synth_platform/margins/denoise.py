@@ -31,7 +31,7 @@ from synth_platform.margins.domain import Domain
 from synth_platform.margins.margin import Counts, Margin, MarginSet
 from synth_platform.margins.structural_zeros import StructuralZero, possible
 
-ROUNDS = 5
+ROUNDS = 12
 Axes = tuple[int, ...]
 
 
