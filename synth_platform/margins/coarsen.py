@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from synth_platform.contract.census_spec import Adjustment, Rounding, Variant, Zeros
 from synth_platform.margins.margin import Counts, Margin, MarginSet
+from synth_platform.margins.targets import common_total
 
 _WHOLE: dict[Rounding, Callable[[Counts], Counts]] = {
     "nearest": lambda units: np.floor(units + 0.5),
@@ -70,9 +71,9 @@ def coarsen(
     ones, whose share of a smaller total grows: where small cells are many, it is further from the true shares than the
     coarsened margin is.
 
-    total: T. None takes the mean total of the given margins rounded to a multiple of L, so the released counts tell the
-    sample size to within L/2. A number is taken as it stands and goes out, in the counts and in the provenance: give
-    the exact sample size where it is public. Every margin is adjusted to the same T.
+    total: T. None takes the `adjustment_target`, so the released counts tell the sample size to within L/2. A number is
+    taken as it stands and goes out, in the counts and in the provenance: give the exact sample size where it is public.
+    Every margin is adjusted to the same T.
 
     Raises ValueError for a limit that is no whole number above 1, an unknown option, an option of another variant, a
     total that is not positive, and an adjustment that cannot hold the limit since a margin has too many cells.
@@ -86,10 +87,14 @@ def coarsen(
     step = f"coarsened: limit {limit}, zeros {zeros}, rounding {rounding}"
     coarse = tuple(m.became(_coarsened(_seen(margins, m, zeros), limit, rounding), step) for m in margins)
     if variant == "adjusted":
-        mean = float(np.mean([margin.total for margin in margins]))
-        target = float(total) if total is not None else max(1.0, np.floor(mean / limit + 0.5)) * limit
+        target = float(total) if total is not None else adjustment_target(margins, limit)
         coarse = tuple(_adjusted(margin, limit, adjustment, target) for margin in coarse)
     return margins.with_margins(coarse)
+
+
+def adjustment_target(margins: MarginSet, limit: int) -> float:
+    """The number of people that margins stand for, to the nearest multiple of the limit, and one multiple at least."""
+    return max(1.0, float(np.floor(common_total(margins) / limit + 0.5))) * limit
 
 
 def _check(limit: int, variant: str, zeros: str, rounding: str, adjustment: str, total: int | None) -> None:

@@ -11,6 +11,7 @@ fails by name where
 - margins_contradict: no one table of people fits them all; then each margin is bounded by itself alone.
 
 Figures are of released margins and public rules only; nothing of microdata is read, and the report may be public.
+Which margins and rule a plan's release is judged by, `plan_audit` says.
 
 Not covered: probable counts (how likely each count within its interval is, from several rounded versions or from the
 fit), an attacker who knows some of the people, releases that are not given, sets of cells that are small together
@@ -20,10 +21,11 @@ programming may narrow them, so that a pass is weaker than one by "linear_progra
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +38,7 @@ from synth_platform.margins.intervals import Intervals, ReleaseRule, count_inter
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.structural_zeros import possible
 
-Method = Literal["linear_programming", "shuttle"]
+Method = Literal["linear_programming", "shuttle", "each_alone"]
 MOST_JOINT_CELLS = 500
 MOST_BOUNDED_CELLS = 150
 
@@ -65,11 +67,27 @@ class TableBounds:
     narrowest: int | None
 
 
-@dataclass(frozen=True)
-class DisclosureReport:
-    """Bounds by table, tables that differ by few people, and why the gate fails, if it does."""
+@dataclass(frozen=True, eq=False)
+class CellBounds:
+    """Least and greatest true counts of every cell, by the positions of the table's variables in the domain, ascending.
+
+    own: what each released margin says by itself, by its title, with its variables. consistent: whether one table of
+    people fits all margins; where none does, bounds are of each margin by itself.
+    """
 
     method: Method
+    limit: int
+    consistent: bool
+    own: dict[str, tuple[Axes, Intervals]]
+    tables: Tables
+
+
+@dataclass(frozen=True)
+class DisclosureReport:
+    """Bounds by table, tables that differ by fewer than `limit` people, and why the gate fails, if it does."""
+
+    method: Method
+    limit: int
     consistent: bool
     tables: tuple[TableBounds, ...]
     differences: tuple[Difference, ...]
@@ -91,43 +109,62 @@ class DisclosureReport:
         """Whether nothing was found."""
         return not self.reasons
 
+    def document(self) -> dict[str, Any]:
+        """The report in JSON values, as public as the margins are; status is PASS or FAIL."""
+        found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return {"status": "PASS" if self.passed else "FAIL", "reasons": list(self.reasons), **found}
+
 
 def disclosure_bounds(
     released: MarginSet,
     rule: ReleaseRule | Mapping[str, ReleaseRule],
-    method: Literal["auto", "linear_programming", "shuttle"] = "auto",
+    method: Literal["auto"] | Method = "auto",
     also: Iterable[Sequence[str]] = (),
 ) -> DisclosureReport:
-    """Audit released margins made by one rule, or by a rule for each margin's title.
+    """Audit released margins made by one rule, or by a rule for each margin's title: `cell_bounds`, judged."""
+    bounds = cell_bounds(released, rule, method, also)
+    own, limit = dict(bounds.own.values()), bounds.limit
+    tables = tuple(_judged(released, table, cells, own.get(table), limit) for table, cells in bounds.tables.items())
+    found = differences(released.domain, bounds.own, released.zeros, limit)
+    return DisclosureReport(bounds.method, limit, bounds.consistent, tables, found)
 
-    Bounds cover every released margin, every pair of variables, and the tables named in `also`. method: auto takes
-    linear programming up to MOST_JOINT_CELLS joint cells and MOST_BOUNDED_CELLS cells to bound, the shuttle above.
-    Raises ValueError for a margin without a rule, limits that differ, counts that the rule does not make, or an unknown
-    variable.
+
+def cell_bounds(
+    released: MarginSet,
+    rule: ReleaseRule | Mapping[str, ReleaseRule],
+    method: Literal["auto"] | Method = "auto",
+    also: Iterable[Sequence[str]] = (),
+) -> CellBounds:
+    """What is inferred of every cell of released margins made by one rule, or by a rule for each margin's title.
+
+    Bounds cover every released margin, every pair of variables, and the tables named in `also`; by "each_alone", or
+    where margins contradict each other, the released margins only. method: auto takes linear programming up to
+    MOST_JOINT_CELLS joint cells and MOST_BOUNDED_CELLS cells to bound, the shuttle above. Raises ValueError for a
+    margin without a rule, limits that differ, counts that the rule does not make, or an unknown variable.
     """
     domain = released.domain
     rules = {m.title: rule if isinstance(rule, ReleaseRule) else _rule_of(m, rule) for m in released}
     if len({each.limit for each in rules.values()}) > 1:
         raise ValueError("rules of one release share their limit: it is what every table is judged by")
-    limit = next(iter(rules.values())).limit
+    limit = rules[released.margins[0].title].limit
     own = {margin.title: _own_intervals(released, margin, rules[margin.title]) for margin in released}
     known: Tables = dict(own.values())
     asked = {tuple(sorted(domain.axes(names))) for names in also}
     wanted = sorted({*known, *asked, *combinations(range(len(domain.variables)), 2)})
-    cells = sum(domain.project([domain.names[axis] for axis in table]).cells for table in wanted)
     if method == "auto":
+        cells = sum(_over(domain, table).cells for table in wanted)
         small = domain.cells <= MOST_JOINT_CELLS and cells <= MOST_BOUNDED_CELLS
         method = "linear_programming" if small else "shuttle"
-    try:
-        bounds = _together(released, known, wanted, method, rules.values())
-        consistent = True
-    except ContradictoryMarginsError:
-        bounds = {table: shuttle_bounds(domain.shape, {table: known[table]})[table] for table in known}
-        consistent = False
-    tables = tuple(
-        _judged(released, table, bounds[table], known.get(table), limit) for table in wanted if table in bounds
-    )
-    return DisclosureReport(method, consistent, tables, differences(domain, own, released.zeros, limit))
+    consistent = True
+    if method != "each_alone":
+        try:
+            return CellBounds(
+                method, limit, consistent, own, _together(released, known, wanted, method, rules.values())
+            )
+        except ContradictoryMarginsError:
+            consistent = False
+    alone = {table: shuttle_bounds(domain.shape, {table: known[table]})[table] for table in sorted(known)}
+    return CellBounds(method, limit, consistent, own, alone)
 
 
 def _rule_of(margin: Margin, rules: Mapping[str, ReleaseRule]) -> ReleaseRule:

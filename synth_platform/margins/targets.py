@@ -1,8 +1,8 @@
 """Targets of a fit: every margin as probabilities, normalised by its own total, and one total for all of them.
 
 Rounded, noisy or separately published tables of the same people add up to different totals, and no table can have all
-of them. So every margin is divided by its own total, and the one total that a fit stands for is the median of the
-margins' totals: a single table that misses people, or has them twice, does not move it.
+of them. So every margin is divided by its own total, and the one total that margins stand for, in an adjustment as in a
+fit, is the median of theirs: a single table that misses people, or has them twice, does not move it.
 """
 
 from __future__ import annotations
@@ -37,12 +37,17 @@ class Targets:
 
 
 def normalise(margins: MarginSet) -> Targets:
-    """Targets of margins: probabilities by the margin's own total, median of the totals for all.
+    """Targets of margins: probabilities by the margin's own total, and the common total.
 
     Cells that a structural zero covers have probability nought: `MarginSet` refuses people there.
     """
     totals = {margin.title: margin.total for margin in margins}
-    return Targets(tuple(_target(margin) for margin in margins), totals, float(np.median(list(totals.values()))))
+    return Targets(tuple(_target(margin) for margin in margins), totals, common_total(margins))
+
+
+def common_total(margins: MarginSet) -> float:
+    """The number of people that margins stand for together: the median of their totals."""
+    return float(np.median([margin.total for margin in margins]))
 
 
 def _target(margin: Margin) -> Target:
