@@ -1,6 +1,7 @@
 """Fits of margins beside ipfn, humanleague, mbi and plain NumPy, as Markdown tables.
 
     python -m benchmarks.margins_fit [CASE ...]
+    python -m benchmarks.margins_fit --freeze FILE     the peers' answers that the unit tests hold ours against
 
 small: 51,840 cells, 10 two-way margins. rounded: the same margins rounded to multiples of ten, which contradict each
 other. middle: 864,000 cells, 21 margins. large: 50,803,200 cells, 55 margins. chain: 24 variables of ten categories,
@@ -13,14 +14,16 @@ stopped for its time or memory says so; see `margins_tools`.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from dataclasses import dataclass, replace
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 
-from benchmarks.margins_tools import OURS, PEERS, Fitter, count, furthest, population, run
+from benchmarks.margins_tools import FROZEN, OURS, PEERS, Fitter, count, furthest, population, run
 from benchmarks.peers.margins_measure import Axes, Task
 
 ROWS = 51_064
@@ -102,7 +105,35 @@ def compare(case: Case) -> None:
         print(f"{line} |", flush=True)
 
 
+def freeze(path: Path) -> None:
+    """Fits of 120 cells by every peer: all pairs, and two margins that have a junction tree."""
+    shape, whole = (3, 4, 2, 5), [(0, 1, 2, 3)]
+    frozen = []
+    for title, engine, axes in (("pairs", "dense", pairs(shape)), ("tree", "junction_tree", [(0, 1, 2), (2, 3)])):
+        task = counted(shape, list(axes), whole)
+        for fitter in FROZEN:
+            found = run(fitter, task, TOLERANCE)
+            if found.stopped:
+                raise SystemExit(f"{fitter.title}: {found.stopped}")
+            frozen.append(
+                {
+                    "tool": fitter.title,
+                    "case": title,
+                    "engine": engine,
+                    "shape": shape,
+                    "axes": axes,
+                    "counts": [counts.ravel().astype(int).tolist() for _, counts in task.margins],
+                    "residual": found.figures["residual"],
+                    "table": [float(f"{p:.9g}") for p in found.answers[0].ravel()],
+                }
+            )
+    path.write_text("[\n" + ",\n".join(map(json.dumps, frozen)) + "\n]\n", encoding="utf-8")
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["--freeze"]:
+        freeze(Path(sys.argv[2]))
+        return
     wanted = sys.argv[1:] or list(CASES)
     unknown = sorted(set(wanted) - set(CASES))
     if unknown:

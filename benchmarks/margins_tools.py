@@ -48,6 +48,7 @@ PEERS = (
     Fitter("humanleague 2.4.3, own rule", HUMANLEAGUE),
     Fitter("mbi 2.0.0, accelerated, to our residual", MBI, by_residual=True),
 )
+FROZEN = tuple(peer for peer in PEERS if peer.tool is MBI or (peer.tool.packages and not peer.by_residual))
 
 
 @dataclass(frozen=True)
