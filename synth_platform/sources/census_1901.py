@@ -153,7 +153,7 @@ def _homes(words: _Words, count: int) -> _Homes:
 
 def _at_work(sex: Ints, age: Ints, marital: Ints, rank: Ints, district: Ints) -> Floats:
     """Probability of an occupation, [people]."""
-    child = np.select([age < 10, age < 13, age < 14], [0.0, 0.01, 0.12], 1.0)
+    child = np.select([age < 10, age < 13, age < 14], [0.0, 0.004, 0.10], 1.0)
     learning = np.where((rank >= given.MIDDLE) & (age < 20), 0.45, 1.0) * np.where(age == 14, 0.65, 1.0)
     men = np.select([age < 20, age < 65, age < 75], [0.93, 0.985, 0.75], 0.42)
     mills = np.where((district == given.BURGH) & (marital == 1), 2.5, 1.0)
@@ -257,7 +257,7 @@ def _servants(words: _Words, homes: _Homes) -> _Members:
 
 
 def _visitors(words: _Words, every: Ints) -> _Members:
-    home = every[words.chance(0.04, len(every))]
+    home = every[words.chance(0.02, len(every))]
     count = len(home)
     age = words.below(np.full(count, 80))
     marital = np.where(age < 25, 0, words.choose(np.broadcast_to([0.45, 0.35, 0.20], (count, 3))))

@@ -95,7 +95,7 @@ def test_a_certain_cell_is_replicated():
 
 
 def test_copies_are_more_than_the_fit_would_replicate():
-    """Of 2,000 people in 5⁶ cells: half of a table copied from them exceeds the expectation, another sample does not."""
+    """Of 2,000 people in 5⁶ cells: half a table of copies exceeds the expectation, half a table of others does not."""
     wide = Domain(tuple(Variable(f"v{i}", tuple("01234")) for i in range(6)))
     generator = np.random.default_rng(3)
 
@@ -109,7 +109,7 @@ def test_copies_are_more_than_the_fit_would_replicate():
     drawn = fitted.draw(1000, generator)
     for half, exceeds in ((real.codes[:1000], True), (population(1000), False)):
         found = replicated_uniques(real, Rows(wide, np.concatenate([drawn, half]))).replicated
-        assert (found > expected + 4.5 * np.sqrt(expected)) is exceeds
+        assert bool(found > expected + 4.5 * np.sqrt(expected)) is exceeds
 
 
 def test_another_domain_is_refused():
