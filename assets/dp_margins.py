@@ -9,7 +9,16 @@ import polars as pl
 from assets.margins import CURATED
 from assets.metadata import CODE_VERSION, ledger_table, significant
 from assets.partitions import census_dp_plans, cohort_of, plan_of
-from assets.synthesised import audit_asset, decided, model_asset, release_asset, synthetic_asset, utility_asset
+from assets.synthesised import (
+    Counted,
+    Model,
+    audit_asset,
+    decided,
+    model_asset,
+    release_asset,
+    synthetic_asset,
+    utility_asset,
+)
 from checks.descriptions import describe_margins
 from checks.schema import schema_check, schema_check_spec
 from checks.specs import check_spec
@@ -20,13 +29,11 @@ from resources.ledger import LedgerResource
 from resources.private import close_census, fingerprint_key
 from synth_platform.contract.census_spec import CensusSpec, DpPlan
 from synth_platform.margins.census import Microdata, read_census
-from synth_platform.margins.fitted import Fitted
 from synth_platform.margins.margin import MarginSet
 from synth_platform.margins.noisy import NoisyMargins
-from synth_platform.margins.rows import Rows
 from synth_platform.privacy.affordable import require_affordable
 from synth_platform.privacy.private_errors import quiet_errors
-from synth_platform.privacy.private_table import PrivateTable, unledgered
+from synth_platform.privacy.private_table import unledgered
 from synth_platform.release.margins import DP_STAGE, decide_noisy, violations_of
 from synth_platform.release.margins_rederive import bought
 
@@ -57,7 +64,7 @@ def measured(
     registry: CohortRegistry,
     ledger: LedgerResource,
     home: HomeResource,
-    curated: PrivateTable[Rows] | MarginSet,
+    curated: Counted,
 ):
     """Ask for noisy counts of the rows as the files give them now, which have to be those that were curated."""
     spec = registry.census(cohort_of(context))
@@ -119,7 +126,7 @@ def decision(
     ledger: LedgerResource,
     home: HomeResource,
     noisy: NoisyMargins,
-    model: Fitted,
+    model: Model,
     tables: pl.DataFrame,
     utility: Mapping[str, Any],
 ):

@@ -8,7 +8,16 @@ import polars as pl
 
 from assets.metadata import CODE_VERSION, table
 from assets.partitions import census_cohorts, census_sdc_plans, cohort_of, plan_of
-from assets.synthesised import audit_asset, decided, model_asset, release_asset, synthetic_asset, utility_asset
+from assets.synthesised import (
+    Counted,
+    Model,
+    audit_asset,
+    decided,
+    model_asset,
+    release_asset,
+    synthetic_asset,
+    utility_asset,
+)
 from checks.descriptions import DISCLOSURE_FIELDS, describe_coded, describe_document, describe_margins
 from checks.schema import schema_check, schema_check_spec
 from checks.specs import check_spec
@@ -19,12 +28,9 @@ from resources.home import HomeResource
 from resources.private import close_census, fingerprint_key
 from synth_platform.contract.census_spec import CensusSpec, SdcPlan
 from synth_platform.margins.census import read_census
-from synth_platform.margins.fitted import Fitted
 from synth_platform.margins.margin import MarginSet
 from synth_platform.margins.planned import judge, protect
-from synth_platform.margins.rows import Rows
 from synth_platform.privacy.private_errors import quiet_errors
-from synth_platform.privacy.private_table import PrivateTable
 from synth_platform.release.margins import SDC_STAGE, decide_coarsened, violations_of
 from synth_platform.release.margins_rederive import counted
 
@@ -90,7 +96,7 @@ def coarsened(
     context: dg.AssetExecutionContext,
     registry: CohortRegistry,
     home: HomeResource,
-    rows: PrivateTable[Rows] | MarginSet,
+    rows: Counted,
 ):
     """Count the margins and make them so rough that they may be known."""
     spec = registry.census(cohort_of(context))
@@ -115,7 +121,8 @@ def coarsened(
     group_name=SDC_STAGE,
     partitions_def=census_sdc_plans,
     code_version=CODE_VERSION,
-    ins={"margins": dg.AssetIn(key=COARSENED)},
+    ins={"rows": dg.AssetIn(key=CURATED)},
+    deps=[COARSENED],
     check_specs=[
         schema_check_spec(DISCLOSURE_GATE, census_sdc_plans),
         check_spec(VERDICT, DISCLOSURE_GATE, census_sdc_plans, description=NEVER_EXACT),
@@ -123,11 +130,16 @@ def coarsened(
     description="What somebody who knows the coarsened margins and their rule can infer, as tight as bounds get.",
 )
 def disclosure_gate(
-    context: dg.AssetExecutionContext, registry: CohortRegistry, home: HomeResource, margins: MarginSet
+    context: dg.AssetExecutionContext,
+    registry: CohortRegistry,
+    home: HomeResource,
+    rows: Counted,
 ):
-    """Audit the margins that would be released; nothing private is read."""
-    plan = sdc_plan(registry.census(cohort_of(context)), plan_of(context))
-    document = judge(margins, plan)
+    """Audit the margins that would be released: the report tells of coarsened counts and public rules alone."""
+    spec = registry.census(cohort_of(context))
+    plan = sdc_plan(spec, plan_of(context))
+    with quiet_errors("auditing disclosure", readable=(ValueError,)):
+        document = judge(counted(spec, rows), plan, spec.source.totals)
     columns = ("title", "cells", "small", "recoverable", "exact", "zeros", "groups_disclosed", "narrowest")
     return dg.MaterializeResult(
         value=document,
@@ -173,7 +185,7 @@ def decision(
     home: HomeResource,
     margins: MarginSet,
     disclosure: Mapping[str, Any],
-    model: Fitted,
+    model: Model,
     tables: pl.DataFrame,
     utility: Mapping[str, Any],
 ):

@@ -23,16 +23,11 @@ from resources.private import fingerprint_key
 from resources.register import RegisterResource
 from synth_platform.audit.margins import audit_margins
 from synth_platform.audit.report import REPORT_FIELDS
-from synth_platform.margins.fitted import Fitted
-from synth_platform.margins.margin import MarginSet
 from synth_platform.margins.measures.heat_map import heat_map_png
 from synth_platform.margins.measures.tables import documented
-from synth_platform.margins.noisy import NoisyMargins
 from synth_platform.margins.planned import compare, model, tables
 from synth_platform.margins.replicates import coded, replicate, stacked
-from synth_platform.margins.rows import Rows
 from synth_platform.privacy.private_errors import quiet_errors
-from synth_platform.privacy.private_table import PrivateTable
 from synth_platform.release.margins import (
     DP_STAGE,
     SDC_STAGE,
@@ -51,6 +46,10 @@ PROTECTED = {SDC_STAGE: "coarsened", DP_STAGE: "measured"}
 CLAIM = (
     "Code that shares nothing with the margins recomputes counts, bounds, residuals, tables, costs and the decision."
 )
+# Dagster infers a type from every annotation of an input, and takes neither unions nor protocols.
+Counted = Any  # PrivateTable[Rows] | MarginSet
+Protected = Any  # MarginSet | NoisyMargins
+Model = Any  # Fitted
 SHOWN = 60  # margins in a table of metadata
 
 
@@ -71,7 +70,7 @@ def model_asset(stage: MarginsStage, partitions: dg.PartitionsDefinition[Any]) -
         context: dg.AssetExecutionContext,
         registry: CohortRegistry,
         home: HomeResource,
-        protected: MarginSet | NoisyMargins,
+        protected: Protected,
     ):
         plan, margins = registry.census(cohort_of(context)).plan(plan_of(context)), protected_margins(protected)
         found = model(margins, plan)
@@ -106,7 +105,7 @@ def synthetic_asset(stage: MarginsStage, partitions: dg.PartitionsDefinition[Any
         check_specs=[schema_check_spec(key, partitions)],
         description="Synthetic rows of the model, with the labels and types of the source.",
     )
-    def synthetic(context: dg.AssetExecutionContext, registry: CohortRegistry, home: HomeResource, fitted: Fitted):
+    def synthetic(context: dg.AssetExecutionContext, registry: CohortRegistry, home: HomeResource, fitted: Model):
         plan = registry.census(cohort_of(context)).plan(plan_of(context))
         frame = stacked(tables(fitted, plan))
         return dg.MaterializeResult(
@@ -146,8 +145,8 @@ def utility_asset(stage: MarginsStage, partitions: dg.PartitionsDefinition[Any])
         context: dg.AssetExecutionContext,
         registry: CohortRegistry,
         home: HomeResource,
-        rows: PrivateTable[Rows] | MarginSet,
-        protected: MarginSet | NoisyMargins,
+        rows: Counted,
+        protected: Protected,
         synthesised: pl.DataFrame,
     ):
         spec, margins = registry.census(cohort_of(context)), protected_margins(protected)

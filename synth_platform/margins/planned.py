@@ -14,6 +14,8 @@ from synth_platform.margins.coarsen import coarsen
 from synth_platform.margins.fit import fit
 from synth_platform.margins.fitted import Fitted
 from synth_platform.margins.margin import MarginSet
+from synth_platform.margins.plan_audit import audit_released
+from synth_platform.margins.published import Totals
 from synth_platform.margins.rows import Rows
 from synth_platform.margins.sample import sample
 
@@ -34,11 +36,13 @@ def protect(counted: MarginSet, plan: SdcPlan) -> MarginSet:
     )
 
 
-def judge(protected: MarginSet, plan: SdcPlan) -> dict[str, Any]:
-    """The disclosure document of margins that `protect` made: what can be inferred of them, and whether they pass."""
-    from synth_platform.margins.disclosure import audit_released
+def judge(counted: MarginSet, plan: SdcPlan, totals: Totals = "equal") -> dict[str, Any]:
+    """The disclosure document of a plan: what can be inferred from its margins, and whether they pass.
 
-    return audit_released(protected, plan).document()
+    counted: as for `protect`, which the audit goes back to where the plan adjusts what it coarsened; the document is a
+    function of coarsened margins and public rules alone. totals: of published tables, as they were read.
+    """
+    return audit_released(counted, plan, totals=totals).document()
 
 
 def model(margins: MarginSet, plan: SdcPlan | DpPlan) -> Fitted:

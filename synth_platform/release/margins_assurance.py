@@ -33,6 +33,7 @@ NOT_COVERED = (
 _METHOD = {
     "linear_programming": "by linear programming, which finds the narrowest intervals",
     "shuttle": "by shuttle bounds, which somebody with linear programming may narrow",
+    "each_alone": "each by itself, since published totals differ and no one table of people has to fit them all",
 }
 
 

@@ -91,8 +91,8 @@ def require_tables_rederived(
     disclosure: Mapping[str, Any] = {}
     measured = None
     if isinstance(registered, SdcPlan):
-        margins = protect(counted(spec, _rows(census)), registered)
-        disclosure = judge(margins, registered)
+        true = counted(spec, _rows(census))
+        margins, disclosure = protect(true, registered), judge(true, registered, spec.source.totals)
         derived |= {"coarsened": margins, "disclosure_gate": disclosure}
     else:
         measured = _paid(spec, registered, census, ledger, store, key)
