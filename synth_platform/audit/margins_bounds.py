@@ -9,8 +9,9 @@ variables linear programs over their joint cells give the tightest bounds that a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -25,7 +26,7 @@ from synth_platform.audit.reading import Document, FloatArray
 Whole = NDArray[np.int64]
 Bounds = tuple[Whole, Whole]
 
-MOST_THREES, MOST_JOINT_CELLS, MOST_PROGRAMS = 4, 200, 60
+MOST_THREES, MOST_JOINT_CELLS, MOST_PROGRAMS = 3, 200, 24
 MOST_CELLS = 400_000  # of joint cells of three variables that Fréchet's bounds go through at a time
 _TOLERANCE = 1e-6  # of an end of a linear program, which is a fraction
 
@@ -42,10 +43,18 @@ def interval(count: float, plan: Document) -> tuple[int, int]:
 def intervals(released: FloatArray, possible: NDArray[np.bool_], plan: Document) -> Bounds:
     """`interval` of every possible cell of a table by the rule without adjustment; others are empty."""
     values, where = np.unique(released[possible], return_inverse=True)
-    each = np.array([interval(value, plan) for value in values.tolist()], dtype=np.int64).reshape(-1, 2)
+    inverted = _inverted(*(plan[key] for key in ("variant", "limit", "zeros", "rounding")))
+    each = np.array([inverted(value) for value in values.tolist()], dtype=np.int64).reshape(-1, 2)
     lower, upper = np.zeros(released.shape, np.int64), np.zeros(released.shape, np.int64)
     lower[possible], upper[possible] = each[where, 0], each[where, 1]
     return lower, upper
+
+
+@cache
+def _inverted(variant: str, limit: int, zeros: str, rounding: str) -> Callable[[float], tuple[int, int]]:
+    """`interval` by one rule, of every count once."""
+    plan = {"variant": variant, "limit": limit, "zeros": zeros, "rounding": rounding}
+    return cache(lambda count: interval(count, plan))
 
 
 def joint_bounds(space: Space, known: Mapping[Names, Bounds]) -> dict[Names, Bounds]:
@@ -57,14 +66,24 @@ def joint_bounds(space: Space, known: Mapping[Names, Bounds]) -> dict[Names, Bou
     for _ in range(2):
         margins = _margins(bounds)
         bounds = {names: _by_margins(names, own, margins) for names, own in bounds.items()}
+    people = min(int(high.sum()) for _, high in bounds.values())
+    pairs: dict[Names, Bounds] = {}
     for pair in combinations(space.names, 2):
-        through = [_through(space, pair, third, bounds) for third in space.names if third not in pair]
-        ends = [found for found in (bounds.get(pair), *through) if found is not None]
-        if ends:
-            possible = space.possible(pair)
-            low = np.maximum.reduce([low for low, _ in ends])
-            bounds[pair] = low, np.where(possible, np.minimum.reduce([high for _, high in ends]), 0)
+        pairs[pair] = _of_larger(space, pair, people, bounds)
+    for names, own in pairs.items():
+        through = [_through(space, names, third, pairs) for third in space.names if third not in names]
+        ends = [own, *(found for found in through if found is not None)]
+        most = np.minimum.reduce([high for _, high in ends])
+        bounds[names] = np.maximum.reduce([low for low, _ in ends]), np.where(space.possible(names), most, 0)
     return bounds
+
+
+def _of_larger(space: Space, pair: Names, people: int, bounds: Mapping[Names, Bounds]) -> Bounds:
+    """Bounds on a pair by sums of the tables that hold it; anything up to everybody where none does."""
+    sums = [_summed(pair, table, ends) for table, ends in bounds.items() if set(pair) <= set(table)]
+    shape = space.shape(pair)
+    sums.append((np.zeros(shape, np.int64), np.where(space.possible(pair), people, 0)))
+    return np.maximum.reduce([low for low, _ in sums]), np.minimum.reduce([high for _, high in sums])
 
 
 def narrowed(space: Space, known: Mapping[Names, Bounds], bounds: Mapping[Names, Bounds]) -> dict[Names, Bounds]:
@@ -103,14 +122,12 @@ def _by_margins(table: Names, own: Bounds, margins: Mapping[Names, Bounds]) -> B
 
 
 def _through(space: Space, pair: Names, third: str, bounds: Mapping[Names, Bounds]) -> Bounds | None:
-    """Bounds on a pair from the tables that each of its two has with a third variable."""
+    """Bounds on a pair from the pairs that each of its two is in with a third variable."""
     if math.prod(space.shape((*pair, third))) > MOST_CELLS:
         return None
     sides = []
     for name in pair:
         key = tuple(n for n in space.names if n in (name, third))
-        if key not in bounds:
-            return None
         sides.append([ends if key[0] == name else ends.T for ends in bounds[key]])
     (low_a, high_a), (low_b, high_b) = sides
     most_c = np.minimum(high_a.sum(axis=0), high_b.sum(axis=0))

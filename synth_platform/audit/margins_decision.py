@@ -41,7 +41,7 @@ FIELDS = (
     "reasons",
     "notes",
 )
-_NO_PROMISE = ("ledger", "epsilon", "delta", "mu")
+_PROMISE = ("ledger", "epsilon", "delta", "mu")
 
 
 def audit_margins_decision(found: Findings, stage: str, evidence: Document, violations: int) -> None:
@@ -72,9 +72,10 @@ def audit_margins_decision(found: Findings, stage: str, evidence: Document, viol
     for field, own in fields.items():
         found.same(f"{name}/{field}", "decision_field", item(decision, field), own)
     found.same(f"{name}/policy/registered", "decision_field", text(plan, "policy"), policy)
-    for field in _NO_PROMISE:
-        promised = item(decision, field) is not None
-        found.same(f"{name}/{field}/promised", "promise", promised, policy == "dp")
+    for field in _PROMISE:
+        # Of entries that do not stand no mu follows.
+        due = policy == "dp" and (field != "mu" or item(decision, "ledger", "mu") is not None)
+        found.same(f"{name}/{field}/promised", "promise", item(decision, field) is not None, due)
     claimed = whole(decision, "schema", "violations")
     found.holds(f"{name}/schema", "schema", (claimed == 0) is (violations == 0), f"claimed {claimed}")
     reasons = sorted(set(_reasons(policy, registered, documents, evidence, claimed)))

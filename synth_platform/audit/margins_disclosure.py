@@ -25,6 +25,7 @@ REASONS: Mapping[str, str] = {
     "groups_disclosed": "attribute_disclosed",
     "zeros_inferred": "zero_inferred",
 }
+ALONE = "each_alone"
 CONTRADICT, DIFFERENCING = "margins_contradict", "differencing"
 
 
@@ -43,6 +44,8 @@ def audit_disclosure(
     due |= set() if microdata else reasons & {CONTRADICT}
     found.same(f"{name}/reasons", "reasons", sorted(reasons), sorted(due))
     found.same(f"{name}/status", "status", text(gate, "status"), FAIL if reasons else PASS)
+    alone = text(gate, "method") == ALONE
+    found.same(f"{name}/method", "method", alone, text(registered, "totals") == "differ")
     if microdata:
         found.same(f"{name}/differences", "differences", len(sequence(gate, "differences")), 0)
 
@@ -60,23 +63,23 @@ def audit_disclosure(
         )
     titles = {tuple(sorted(margin.names)): " × ".join(margin.names) for margin in true}
     claimed = {text(table, "title"): table for table in tables}
-    found.same(f"{name}/tables", "tables", len(claimed), len(tables))
-    outer = joint_bounds(space, known)
-    for names, bounds in narrowed(space, known, outer).items():
+    found.same(f"{name}/titles", "tables", len(claimed), len(tables))
+    together = not alone and CONTRADICT not in reasons
+    outer = joint_bounds(space, known) if together else known
+    found.same(f"{name}/tables", "tables", len(tables), len(outer))
+    for names, bounds in (narrowed(space, known, outer) if together else known).items():
         here = f"{name}/{title(names)}"
         with found.section(here):
             table = mapping(claimed, titles.get(tuple(sorted(names)), " × ".join(names)))
             own = known.get(names)
             found.same(f"{here}/released", "tables", item(table, "released"), own is not None)
             found.same(f"{here}/cells", "cells", whole(table, "cells"), int(space.possible(names).sum()))
-            if plan["variant"] != "adjusted":
-                small = 0 if own is None else int(small_cells(own, plan["limit"]).sum())
-                found.same(f"{here}/small", "cells", whole(table, "small"), small, public=False)
-            if CONTRADICT not in reasons:
-                possible = space.possible(names)
-                _missed(found, here, table, figures(bounds, own, possible, plan["limit"]))
-                # The width is told for the gate's own bounds, which may be those of sums alone.
-                _narrowest(found, f"{here}/narrowest", table, figures(outer[names], own, possible, plan["limit"]))
+            small = 0 if own is None else int(small_cells(own, plan["limit"]).sum())
+            found.same(f"{here}/small", "cells", whole(table, "small"), small, public=False)
+            possible = space.possible(names)
+            _missed(found, here, table, figures(bounds, own, possible, plan["limit"]))
+            # The width is told for the gate's own bounds, which may be those of sums alone.
+            _narrowest(found, f"{here}/narrowest", table, figures(outer[names], own, possible, plan["limit"]))
             if own is not None:
                 _unsound(found, here, table, people[names], space.possible(names), plan["limit"])
 

@@ -128,7 +128,8 @@ def _adjusted(counts: FloatArray, plan: Document, target: Fraction) -> FloatArra
     limit, how, total = plan["limit"], plan["adjustment"], float(target)
     if how == "apportion":
         seats = math.floor(target / limit + _HALF)
-        return limit * np.array(largest_remainders([round(count / limit) for count in counts.tolist()], seats), float)
+        units = [round(count / limit) for count in counts.tolist()]
+        return np.array([limit * unit for unit in largest_remainders(units, seats)], dtype=np.float64)
     if how == "subtract_below_limit":
         return np.asarray(counts - (counts.sum() - total) / len(counts))
 

@@ -125,6 +125,7 @@ def _registered(spec: CensusSpec, plan: str) -> dict[str, Any]:
         "unit": None if privacy is None else privacy.unit,
         "budget": None if privacy is None else privacy.budget.model_dump(),
         "source": "tables" if spec.source.microdata is None else "microdata",
+        "totals": spec.source.totals,
         "dua_tag": spec.dua_tag,
         "publication": spec.publication,
         "plan": spec.plan(plan).model_dump(mode="json"),
@@ -213,8 +214,10 @@ def _paid(
 def _package(folder: Path, protected: MarginSet) -> dict[str, Any]:
     """What of a published package is a document, its checksums, the cells of its margins as text, names of its rows."""
     card = _json(folder / "card.json")
-    promised = card.get("assurance") if isinstance(card, Mapping) else None
-    statement = promised.get("statement", "") if isinstance(promised, Mapping) else ""
+    card = card if isinstance(card, Mapping) else {}
+    promised = card.get("assurance")
+    promised = promised if isinstance(promised, Mapping) else {}
+    statement = json.dumps(promised.get("statement"))
     readme = folder / "README.md"
     said = (
         re.findall(r"^## Assurance: (\w+)", readme.read_text("utf-8", "replace"), re.MULTILINE)
@@ -225,10 +228,10 @@ def _package(folder: Path, protected: MarginSet) -> dict[str, Any]:
         **package_evidence(folder),
         "disclosure": _json(folder / "disclosure.json"),
         "card": {
-            "kind": promised.get("kind") if isinstance(promised, Mapping) else None,
-            "epsilon": promised.get("epsilon") if isinstance(promised, Mapping) else None,
+            "kind": promised.get("kind"),
+            "epsilon": promised.get("epsilon"),
             "not_private": "not differential privacy" in statement,
-            "registration": card.get("registration") if isinstance(card, Mapping) else None,
+            "registration": card.get("registration"),
             "readme": said,
         },
         "margins": [_lines(file) for file in sorted(folder.glob("margin_*.csv"))],
