@@ -50,6 +50,7 @@ def least_squares(tables):
     [
         ["ab", "ac", "bc"],
         ["ab", "bc"],
+        ["bca", "ab"],
         ["abc", "a", "bc"],
         ["cba", "ca", "b", "c", "ac", "ac"],
         ["a", "b", "c"],
