@@ -70,6 +70,13 @@ def test_households_are_made_of_people_who_can_live_together(members: pl.DataFra
         assert (members.group_by("home").agg(pl.col(name).n_unique())[name] == 1).all()
 
 
+def test_small_children_have_neither_work_nor_a_place(people: pl.DataFrame) -> None:
+    small = people.filter(pl.col("age") < 10)
+    assert set(small["occupation"]) == set(small["employment_status"]) == {"none"}
+    assert set(small["marital_status"]) == {"single"}
+    assert set(small["relationship"]) <= {"child", "relative", "boarder", "visitor"}
+
+
 def test_households_have_servants_where_a_servant_lives(members: pl.DataFrame) -> None:
     whole = members.filter(pl.col("home") < members["home"].max())
     lives_in = (pl.col("relationship") == "servant").any().over("home")
