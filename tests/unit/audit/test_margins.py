@@ -344,6 +344,19 @@ def test_what_is_changed_is_named(touched: str, evidence: Document) -> None:
     assert any(name in check.name for check in report.failures), failures(report)
 
 
+@pytest.mark.parametrize("figure", ["recoverable", "small", "exact"])
+@pytest.mark.usefixtures("few_programs")
+def test_a_gate_that_misses_a_cell_is_named(figure: str) -> None:
+    """A controlled release says of its small cells outright that they are small; the gate counts one fewer."""
+    evidence = coarsened_evidence(variant="controlled", zeros="kept")
+    gate = evidence["documents"]["disclosure_gate"]
+    table = next(each for each in gate["tables"] if each[figure])
+    table[figure] -= 1
+    names = [check.name for check in audit_margins(resealed(evidence)).failures]
+    assert len(names) == 1
+    assert names[0].endswith(f"/{figure}")
+
+
 def test_a_broken_seal_is_named(evidence: Document) -> None:
     wrong = copy.deepcopy(evidence) | {"body_sha256": "0" * 64}
     assert [check.name for check in audit_margins(wrong).failures] == ["G1/body"]
