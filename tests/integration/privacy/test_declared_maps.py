@@ -16,6 +16,9 @@ from synth_platform.contract.cohort_spec import load_cohort_spec
 from synth_platform.contract.discovery_options import Contrast
 from synth_platform.discovery import contrast
 from synth_platform.generators.build import make_generator
+from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.noisy import count_query
+from synth_platform.margins.rows import Rows, two_way
 from synth_platform.normalize import closed
 from synth_platform.normalize.reference import PublicReference, build_reference, public_batch_map
 from synth_platform.normalize.rows import EncodedRows
@@ -28,6 +31,7 @@ from synth_platform.privacy.within_row import WithinRow, within_row
 from synth_platform.sources.virtual import draw_cohort
 
 REPOSITORY = Path(__file__).resolve().parents[3]
+CENSUS = Domain((Variable("age", ("0-15", "16+")), Variable("sex", ("f", "m", "?"))))
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,8 @@ def maps(spec: Any, world: World) -> dict[str, tuple[WithinRow[Any, Any], Any]]:
     in_model_space = [public_batch_map(world.reference), select_split("train")]
     in_model_space += [query.contribution for query in queries(spec, world)]
     tried += [(row_map, row_map, world.rows) for row_map in in_model_space]
+    counted = count_query(CENSUS, two_way(CENSUS), 1.0).cells
+    tried.append((counted, counted, Rows(CENSUS, np.random.default_rng(3).integers(0, CENSUS.shape, size=(300, 2)))))
     return {declared.name: (row_map, rows) for declared, row_map, rows in tried}
 
 

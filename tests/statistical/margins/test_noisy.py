@@ -57,7 +57,7 @@ def within(values: np.ndarray, variance: float) -> bool:
 
 
 def test_every_table_has_the_noise_that_was_accounted() -> None:
-    """24,000 to 108,000 cells a table, each table by itself and against σ = √k/μ; false alarm 6e-6. Noise of one table that is
+    """24,000 to 108,000 cells a table, each against σ = √k/μ; false alarm 6e-6. Noise of one table that is
     3 % too small, or drawn once for two tables, is seen."""
     query = count_query(DOMAIN, two_way(DOMAIN), SIGMA)
     exact = query.evaluate(people())
