@@ -31,8 +31,8 @@ NOT_COVERED = (
     "the synthetic rows themselves, which are drawn from the released counts",
 )
 _METHOD = {
-    "linear_programming": "by linear programming, which finds the narrowest intervals",
-    "shuttle": "by shuttle bounds, which somebody with linear programming may narrow",
+    "linear_programming": "taken together by linear programming, which finds the narrowest intervals",
+    "shuttle": "taken together by shuttle bounds, which somebody with linear programming may narrow",
     "each_alone": "each by itself, since published totals differ and no one table of people has to fit them all",
 }
 
@@ -71,7 +71,7 @@ def _coarsened(plan: SdcPlan, protected: MarginSet, disclosure: Document | None,
         "bounds what is learned about a person by somebody who knows enough of the others.",
         f"Every count of the {_margins(protected)} was coarsened by a public rule with limit {L}: {rule}; "
         f"{_ZEROS[plan.zeros]}.",
-        f"The released counts were turned back into intervals of the true ones, over {len(tables):,} tables together "
+        f"The released counts were turned back into intervals of the true ones, over {len(tables):,} tables "
         f"(all margins and all pairs of variables), {_METHOD[disclosure['method']]}. No cell is found to be within 1 "
         f"to {L - 1}, no group to have all its people in one category, no cell released with people to be empty"
         + (f"; the narrowest interval holds {narrowest + 1:,} counts." if narrowest is not None else "."),
