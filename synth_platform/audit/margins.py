@@ -70,10 +70,9 @@ _SECTIONS = (
     "variables",
     "zeros",
 )
-# Names and labels of a table, which may have any characters; where they stand they are held to the variables.
-_NAMED = frozenset(
-    {"variables", "zeros", "tables", "names", "provenance", "margins", "structural_zeros", "title", "over"}
-)
+# Names and labels of a table, which may have any characters; those of documents are held to the variables.
+_TITLES = frozenset({"names", "title", "over", "first", "second"})
+_NAMED = _TITLES | {"variables", "zeros", "tables", "provenance", "margins", "structural_zeros"}
 # Where words of ours may stand: the rule of a gate, the purpose of an access outside the ledger.
 _PHRASES = frozenset({"rule", "unledgered", "reasons"})
 _PHRASE = re.compile(r"[A-Za-z_:=<>.,()0-9 -]{0,200}")
@@ -209,13 +208,16 @@ def _audit_space(found: Findings, evidence: Document, space: Space) -> None:
     found.same("G1/tables", "tables", len(held), len(space.tables))
     missing = [pair for pair in combinations(space.names, 2) if frozenset(pair) not in held]
     found.uncovered += [f"tables/{title(pair)}" for pair in missing]
+    known = {*space.names, *(" × ".join(names) for names in (*combinations(space.names, 2), *space.tables))}
+    named = [leaf for path, leaf in leaves(evidence.get("documents")) if _TITLES.intersection(path)]
+    found.holds("G1/documents/names", "free_text", known.issuperset(named), "a name that is no variable's or table's")
     for zero in space.zeros:
         found.holds(f"G1/zeros/{title(tuple(zero))}", "tables", frozenset(zero) in held, "no table of it")
 
 
 def _allowed(value: object, path: tuple[str, ...]) -> Iterator[bool]:
     """Whether each key and string is a code token, a phrase of ours, or a name where one may stand."""
-    if _NAMED.intersection(path):
+    if (_TITLES if path[0] == "documents" else _NAMED).intersection(path):
         return
     if isinstance(value, Mapping):
         for key, inner in value.items():

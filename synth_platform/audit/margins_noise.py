@@ -23,7 +23,7 @@ from synth_platform.audit.discovery_answers import stored_sha256
 from synth_platform.audit.findings import Findings
 from synth_platform.audit.formal import Promise, audit_formal
 from synth_platform.audit.ledger import Book, audit_ledger
-from synth_platform.audit.margins_protection import audit_declared
+from synth_platform.audit.margins_protection import audit_declared, audit_zeros
 from synth_platform.audit.margins_tables import Counted, Space, title
 from synth_platform.audit.reading import (
     Document,
@@ -57,7 +57,7 @@ def audit_noise(found: Findings, stage: str, evidence: Document, space: Space, r
         spent = item(decision, "ledger", "mu")
         found.same(f"G2/{stage}/mu", "mu", item(decision, "mu"), spent)
     name = f"G3/{stage}/measured"
-    audit_declared(found, name, registered, space, released)
+    audit_zeros(found, name, registered, space)
     ids = [str(entry) for entry in sequence(measured, "entries")]
     answers = [mapping({"answers": answer}, "answers") for answer in sequence(evidence, "answers")]
     found.same(f"G2/{stage}/answers/entries", "answers", [text(a, "entry_id") for a in answers], ids)
@@ -70,6 +70,7 @@ def audit_noise(found: Findings, stage: str, evidence: Document, space: Space, r
     if text(registered, "plan", "margins") != "declared":
         found.uncovered += [f"{name}/{part}" for part in ("choice", "scale", "counts")]
         return book
+    audit_declared(found, name, registered, space, released)
     with found.section(f"G2/{stage}/counts"):
         _declared(found, f"G2/{stage}/counts", answers, evidence, released, book)
         _made_of(found, name, answers[0], space, released)

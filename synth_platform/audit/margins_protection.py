@@ -38,6 +38,7 @@ def audit_protection(
     limit, variant = whole(plan, "limit"), text(plan, "variant")
     found.same(f"{name}/margins", "margins", [m.names for m in released], [m.names for m in true])
     audit_declared(found, name, registered, space, released)
+    audit_zeros(found, name, registered, space)
     target = adjusted_total([m.counts for m in true], plan) if variant == "adjusted" else None
     least = limit - 1 if variant == "controlled" else limit
     if text(plan, "adjustment") == "subtract_below_limit" and variant == "adjusted":
@@ -60,7 +61,7 @@ def audit_protection(
 
 
 def audit_declared(found: Findings, name: str, registered: Document, space: Space, released: Sequence[Counted]) -> None:
-    """Margins and structural zeros are those of the recipe."""
+    """Margins are those of the recipe."""
     declared = item(registered, "margins")
     named = [] if isinstance(declared, str) else [tuple(names) for names in declared if not isinstance(names, str)]
     if text(registered, "source") == "tables":
@@ -71,6 +72,10 @@ def audit_declared(found: Findings, name: str, registered: Document, space: Spac
         due = named
     have = [margin.names for margin in released]
     found.same(f"{name}/declared", "margins", sorted(map(sorted, have)), sorted(map(sorted, due)))
+
+
+def audit_zeros(found: Findings, name: str, registered: Document, space: Space) -> None:
+    """Structural zeros are those of the recipe, and beside published tables those that were published with them."""
     zeros = sequence(registered, "structural_zeros")
     stated = [zero for zero in space.zeros if zero not in zeros]  # beside tables that were published
     same = [zero for zero in space.zeros if zero in zeros] == zeros

@@ -82,7 +82,7 @@ def compared(real: Rows, synthetic: Rows, margins: MarginSet) -> Document:
     measured = Utility(
         Compared(real, synthetic).independent_sample,
         tuple(table_utility(real, synthetic, 2, names)),
-        tuple(table_utility(real, synthetic, 3, names)),
+        tuple(table_utility(real, synthetic, 3, names)) if len(real.domain.variables) > 2 else (),
         model_of,
         model_of,
     )
