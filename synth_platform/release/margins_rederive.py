@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -114,7 +113,7 @@ def require_tables_rederived(
         )  # fmt: skip
     derived |= {"model": fitted, "synthetic": synthetic, "utility_gate": utility, "decision": decision}
     for name, value in derived.items():
-        if _content(value) != _content(stored[name]):
+        if not _same(value, stored[name]):
             raise NotRederivedError(
                 f"{stage}/{name} does not follow from the steward's files as they are now; run the plan again"
             )
@@ -144,17 +143,19 @@ def _paid(
     return NoisyMargins(margins, entries, seeded=False, unledgered=(), rows=replay.input_fingerprint)
 
 
+def _same(value: Any, other: Any) -> bool:
+    """Whether two artefacts are equal, to the last bit."""
+    if isinstance(value, pl.DataFrame):
+        return isinstance(other, pl.DataFrame) and value.schema == other.schema and value.equals(other)
+    return _content(value) == _content(other)
+
+
 def _content(value: Any) -> bytes:
-    """What tells two artefacts apart, to the last bit."""
     if isinstance(value, NoisyMargins):
         own = {"entries": value.entries, "seeded": value.seeded, "unledgered": value.unledgered, "rows": value.rows}
         return canonical_json(own) + _content(value.margins)
     if isinstance(value, MarginSet):
         return _joined(margin_set_files(value))
-    if isinstance(value, pl.DataFrame):
-        stream = io.BytesIO()
-        value.write_ipc(stream)
-        return stream.getvalue()
     return canonical_json(value) if isinstance(value, Mapping) else _joined(fitted_files(value))
 
 
