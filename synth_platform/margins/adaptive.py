@@ -41,7 +41,8 @@ from synth_platform.margins.structural_zeros import StructuralZero
 from synth_platform.margins.triangulation import covering_cells
 from synth_platform.privacy.accounting import sigma_from_mu, split_mu
 from synth_platform.privacy.fingerprint import canonical_json, sha256_hex
-from synth_platform.privacy.queries import BoundedScores, SelectionQuery
+from synth_platform.privacy.mechanisms import granularity
+from synth_platform.privacy.queries import BoundedScores, SelectionQuery, grid_sensitivity
 from synth_platform.privacy.statistics import FloatArray, StatisticRelease
 
 CODE = "M_CHOICE"
@@ -59,23 +60,26 @@ Margins = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is spent on what: public constants. sigmas and scale in people."""
+    """How much noise there is on what: public constants, in people."""
 
     rounds: int
     one_way_sigma: float
     sigma: float
-    choice_mu: float
+    choice_scale: float
 
     @classmethod
     def of(cls, domain: Domain, mu: float, rounds: int | None = None) -> Plan:
-        """rounds: three a variable if None. Raises ValueError unless mu is > 0 and rounds at least one."""
+        """rounds: three a variable if None. Raises ValueError for mu out of range or less than one round."""
         rounds = ROUNDS_A_VARIABLE * len(domain.names) if rounds is None else rounds
         if rounds < 1:
             raise ValueError("rounds: at least one is due")
         one_way, later = split_mu(mu, (ONE_WAY_SHARE, 1 - ONE_WAY_SHARE))
         choice, counts = split_mu(later / math.sqrt(rounds), (SELECTION_SHARE, 1 - SELECTION_SHARE))
         first = sigma_from_mu(one_way, math.sqrt(len(domain.names)))
-        return cls(rounds, first * _SPARE, sigma_from_mu(counts, 1.0) * _SPARE, choice)
+        scale = gumbel_scale(choice, 1.0) * _SPARE
+        while (wanted := gumbel_scale(choice, grid_sensitivity(1.0, granularity(1.0, scale))) * _SPARE) > scale:
+            scale = wanted
+        return cls(rounds, first * _SPARE, sigma_from_mu(counts, 1.0) * _SPARE, scale)
 
 
 def choose_and_measure(
@@ -127,8 +131,9 @@ def choose_and_measure(
 def _candidates(domain: Domain, workload: Names) -> dict[tuple[str, ...], float]:
     """Subsets of the workload, variables in the order of the domain, with their weights, the largest of them one."""
     wanted = [tuple(sorted(domain.axes(names))) for names in workload]
-    subsets = dict.fromkeys(chain.from_iterable(combinations(w, size) for w in wanted for size in range(1, len(w) + 1)))
-    weights = {subset: sum(len({*subset} & {*margin}) for margin in wanted) for subset in subsets}
+    subsets = set(chain.from_iterable(combinations(w, size) for w in wanted for size in range(1, len(w) + 1)))
+    ordered = sorted(subsets, key=lambda subset: (len(subset), subset))
+    weights = {subset: sum(len({*subset} & {*margin}) for margin in wanted) for subset in ordered}
     largest = max(weights.values())
     return {tuple(domain.names[axis] for axis in subset): weight / largest for subset, weight in weights.items()}
 
@@ -184,14 +189,7 @@ def _choice(
         "answers": sha256_hex(canonical_json([answer.values.tolist() for answer in answers])),
         "domain": sha256_hex(canonical_json([asdict(variable) for variable in domain.variables])),
     }
-
-    def at(scale: float) -> SelectionQuery[Rows]:
-        return SelectionQuery(CODE, scores, 1, scale, public)
-
-    query = at(gumbel_scale(plan.choice_mu, scores.sensitivity) * _SPARE)
-    while (wanted := gumbel_scale(plan.choice_mu, query.sensitivity) * _SPARE) > query.scale:
-        query = at(wanted)
-    return query
+    return SelectionQuery(CODE, scores, 1, plan.choice_scale, public)
 
 
 def _margin_set(
