@@ -39,7 +39,7 @@ from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.structural_zeros import possible
 
 Method = Literal["linear_programming", "shuttle", "each_alone"]
-MOST_JOINT_CELLS = 500
+MOST_JOINT_CELLS = 200  # about ten seconds of programs; with 256 joint cells some take minutes
 MOST_BOUNDED_CELLS = 150
 
 
