@@ -18,6 +18,11 @@ from resources.private import close, stored_rows
 from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.contract.tables import CohortTables, of_split
 from synth_platform.generators.protocol import GeneratorState, Measured
+from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.fit import fit
+from synth_platform.margins.noisy import NoisyMargins
+from synth_platform.margins.rows import Rows, two_way_margins
+from synth_platform.margins.structural_zeros import StructuralZero
 from synth_platform.normalize.real_arm import correct_real_arm
 from synth_platform.normalize.reference import PublicReference, build_reference
 from synth_platform.normalize.rows import EncodedRows
@@ -32,6 +37,21 @@ VIRTUAL = Path(__file__).resolve().parents[3] / "cohorts" / "virtual" / "cohort.
 @pytest.fixture(scope="module")
 def key(tmp_path_factory: pytest.TempPathFactory) -> FingerprintKey:
     return load_or_create_key(tmp_path_factory.mktemp("home") / "key")
+
+
+def margins_values() -> dict[str, Any]:
+    """One value of every kind that a census is stored as."""
+    generator = np.random.default_rng(3)
+    domain = Domain((Variable("age", ("0-15", "16+")), Variable("rooms", ("1", "2", "?"), "integer", "?")))
+    codes = generator.integers(0, domain.shape, (80, 2))
+    rows = Rows(domain, codes[(codes != (0, 1)).any(axis=1)])
+    margins = two_way_margins(rows, "people.csv", (StructuralZero.of({"age": ("0-15",), "rooms": ("2",)}),))
+    return {
+        "margins": margins,
+        "noisy_margins": NoisyMargins(margins, ("M-1",), seeded=True, unledgered=("a look",), rows="f" * 64),
+        "coded_rows": rows,
+        **{f"fitted_{name}": fit(margins, generator, name) for name in ("dense", "junction_tree", "weighted_rows")},
+    }
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +74,7 @@ def values(key: FingerprintKey) -> dict[str, Any]:
         "closed": close(rows, key),
         "measured": Measured((release, replace(release, code="D", values=np.zeros(0))), ("a look",)),
         "state": GeneratorState("G0", {"a": np.arange(3), "b": np.eye(2)}, {"features": ["x"]}, ("C-1",), ("a look",)),
+        **margins_values(),
         "document": {"status": "PASS", "summary": {"a": 0.1, "b": None}, "evidence": [1, 2.5]},
     }
 
