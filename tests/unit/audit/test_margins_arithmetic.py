@@ -76,9 +76,9 @@ def test_largest_remainders_are_nearest_to_the_quotas() -> None:
 def test_ties_of_an_apportionment_do_not_depend_on_the_order_of_the_variables() -> None:
     true = np.array([[20.0, 20.0, 20.0], [20.0, 40.0, 12.0]])
     rule, everywhere = plan(variant="adjusted"), np.ones((2, 3), dtype=bool)
-    one = protected(true, everywhere, rule, Fraction(90), ("a", "b"))
-    other = protected(true.T, everywhere.T, rule, Fraction(90), ("b", "a"))
-    assert one.sum() == 90
+    one = protected(true, everywhere, rule, Fraction(100), ("a", "b"))
+    other = protected(true.T, everywhere.T, rule, Fraction(100), ("b", "a"))
+    assert one.sum() == 100
     assert (one == other.T).all()
 
 
