@@ -158,10 +158,10 @@ def ten_variables(rows: Rows) -> None:
     )
     for candidates in (25_000, 100_000, 400_000):
         fitted = fit_weighted_rows(margins, np.random.default_rng(4), candidates)
-        far = triples_apart(fitted, exact, domain.names)
+        far, report = triples_apart(fitted, exact, domain.names), fitted.report
         print(
-            f"| {candidates:,} | {fitted.report.largest_residual:.1e} | {fitted.effective_sample_size:,.0f} "
-            f"| {max(fitted.unreached.values(), default=0.0):.1e} | {far.mean():.4f} | {far.max():.4f} |",
+            f"| {candidates:,} | {report.largest_residual:.1e} | {report.effective_sample_size:,.0f} "
+            f"| {max((report.unreached or {}).values(), default=0.0):.1e} | {far.mean():.4f} | {far.max():.4f} |",
             flush=True,
         )
     (drawn,) = sample(exact, np.random.default_rng(5))

@@ -27,8 +27,8 @@ def fitted(task: Task, tolerance: float | None) -> Found:
         found.draw(ROWS, np.random.default_rng(2))
         figures = {"draw": time.perf_counter() - start}
         if isinstance(found, WeightedRowsFit):
-            figures["effective"] = found.effective_sample_size
-            figures["unreached"] = max(found.unreached.values(), default=0.0)
+            figures["effective"] = found.report.effective_sample_size
+            figures["unreached"] = max((found.report.unreached or {}).values(), default=0.0)
         return figures
 
     def project(axes: Axes) -> np.ndarray:

@@ -48,7 +48,7 @@ def write_released(out: Path, spec: CensusSpec, name: str, made: Made) -> Path |
         stage=stage,
         protected=made.protected,
         fit=made.fitted.report,
-        effective_sample_size=getattr(made.fitted, "effective_sample_size", None),
+        effective_sample_size=made.fitted.report.effective_sample_size,
         synthetic=made.synthetic,
         disclosure=made.disclosure,
         utility=made.utility,
@@ -114,7 +114,7 @@ def _fit(made: Made) -> dict[str, Any]:
         "largest_residual": fit.largest_residual,
         "missed": missed,
         "total": fit.total,
-        "effective_sample_size": getattr(made.fitted, "effective_sample_size", None),
+        "effective_sample_size": made.fitted.report.effective_sample_size,
     }
 
 

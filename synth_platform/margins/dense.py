@@ -12,14 +12,14 @@ the mean cell.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from synth_platform.margins.block_raking import AxesTarget, Raking
 from synth_platform.margins.domain import Codes, Domain
-from synth_platform.margins.fitted import FitReport, Status
+from synth_platform.margins.fitted import FitReport
 from synth_platform.margins.margin import Counts, MarginSet
 from synth_platform.margins.slabs import Axes, Slabs, Table
 from synth_platform.margins.stopping import StoppingRule, total_variation
@@ -96,7 +96,7 @@ def fit_dense(margins: MarginSet, tolerance: float = 1e-5, most_cycles: int = 10
     targets = normalise(margins)
     raking = Raking(domain.shape, [AxesTarget(domain.axes(t.names), t.probabilities * domain.cells) for t in targets])
     table = _start(margins, raking.order, kind)
-    status, cycles, residuals = _fit(table, raking, [target.title for target in targets], rule)
+    status, cycles, residuals = rule.run(_cycles(table, raking, [target.title for target in targets]))
     report = FitReport("dense", status, cycles, tolerance, residuals, targets.totals, targets.total)
     return DenseFit(domain, report, raking.order, table)
 
@@ -109,9 +109,9 @@ def _start(margins: MarginSet, order: Axes, kind: str) -> Table:
     return table
 
 
-def _fit(table: Table, raking: Raking, titles: list[str], rule: StoppingRule) -> tuple[Status, int, dict[str, float]]:
+def _cycles(table: Table, raking: Raking, titles: list[str]) -> Iterator[dict[str, float]]:
+    """Rakes the table in place, cycle after cycle: residuals by margin title."""
     sums = raking.start(table)
-    largest: list[float] = []
     while True:
         sums = raking.cycle(table, sums)
         fitted = raking.fitted(table, sums)
@@ -120,11 +120,7 @@ def _fit(table: Table, raking: Raking, titles: list[str], rule: StoppingRule) ->
                 f"margin {titles[0]} and the others have no cell in common: what one of them has, another or a "
                 "structural zero rules out; check their zero cells"
             )
-        residuals = {
+        yield {
             title: total_variation(found / found.sum(), target.sums / table.size)
             for title, found, target in zip(titles, fitted, raking.targets, strict=True)
         }
-        largest.append(max(residuals.values()))
-        status = rule.status(largest)
-        if status is not None:
-            return status, len(largest), residuals

@@ -6,7 +6,7 @@ Residual of a margin: total variation ½ Σ|p − q| between its fitted and its 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal, Protocol
 
 import numpy as np
@@ -25,6 +25,10 @@ class FitReport:
     status: matched, every residual is at most the tolerance; limit_cycle, residuals stand still above it, as they do
     where margins contradict each other; iteration_limit, they still fell when the cycles ran out. residuals: by margin
     title. totals: totals of the margins as they were given, by title; total: what all of them were normalised to.
+
+    Of weighted rows only, None of exact engines: effective_sample_size, 1 / Σw² (Kish 1965), independent rows that
+    would tell as much; unreached, by margin title, probability of its target in cells that no row is in (no more than
+    its residual), where there is any.
     """
 
     engine: Engine
@@ -34,11 +38,17 @@ class FitReport:
     residuals: dict[str, float]
     totals: dict[str, float]
     total: float
+    effective_sample_size: float | None = None
+    unreached: dict[str, float] | None = None
 
     @property
     def largest_residual(self) -> float:
         """The residual of the worst margin."""
         return max(self.residuals.values())
+
+    def document(self) -> dict[str, object]:
+        """The report in JSON values, as public as the margins are."""
+        return {**asdict(self), "largest_residual": self.largest_residual}
 
 
 class Fitted(Protocol):

@@ -202,18 +202,10 @@ def fit_junction_tree(margins: MarginSet, tolerance: float = 1e-6, most_cycles: 
     by_clique: list[list[Target]] = [[] for _ in tree.cliques]
     for target in sorted(targets, key=lambda target: len(target.names)):  # the most detailed has the last word
         by_clique[next(c for c, clique in enumerate(tree.cliques) if set(target.names) <= set(clique))].append(target)
-    calibration, largest, status = _Calibration(margins.domain, tree), list[float](), None
-    while status is None:
-        calibration.cycle(by_clique)
-        residuals = {
-            target.title: total_variation(calibration.of(clique, target.names), target.probabilities)
-            for clique, contained in enumerate(by_clique)
-            for target in contained
-        }
-        largest.append(max(residuals.values()))
-        status = rule.status(largest)
+    calibration = _Calibration(margins.domain, tree)
+    status, cycles, residuals = rule.run(calibration.cycles(by_clique))
     ordered = {target.title: residuals[target.title] for target in targets}
-    report = FitReport("junction_tree", status, len(largest), rule.tolerance, ordered, targets.totals, targets.total)
+    report = FitReport("junction_tree", status, cycles, rule.tolerance, ordered, targets.totals, targets.total)
     return JunctionTreeFit(margins.domain, tree, tuple(calibration.tables), report)
 
 
@@ -229,6 +221,16 @@ class _Calibration:
     def of(self, clique: int, names: Names) -> Counts:
         """The clique's table summed to some of its variables."""
         return _contract(names, (self.tables[clique], self.tree.cliques[clique]))
+
+    def cycles(self, by_clique: Sequence[Sequence[Target]]) -> Iterator[dict[str, float]]:
+        """Cycle after cycle: residuals by margin title."""
+        while True:
+            self.cycle(by_clique)
+            yield {
+                target.title: total_variation(self.of(clique, target.names), target.probabilities)
+                for clique, contained in enumerate(by_clique)
+                for target in contained
+            }
 
     def cycle(self, by_clique: Sequence[Sequence[Target]]) -> None:
         """Fits every target once, where the walk first meets its clique; all tables agree at the end."""

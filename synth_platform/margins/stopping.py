@@ -7,7 +7,7 @@ measured on one and the same table after every margin had its turn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,3 +53,16 @@ class StoppingRule:
         if before and min(lately) > (1 - STANDS_STILL) * min(before):
             return "limit_cycle"
         return "iteration_limit" if len(largest) >= self.most_cycles else None
+
+    def run(self, cycles: Iterator[dict[str, float]]) -> tuple[Status, int, dict[str, float]]:
+        """Takes cycles, each of which tells its residuals by margin title, until the fit ends.
+
+        How it ended, after how many cycles, and the residuals of the last one. `cycles` has no end of its own.
+        """
+        largest = list[float]()
+        while True:
+            residuals = next(cycles)
+            largest.append(max(residuals.values()))
+            status = self.status(largest)
+            if status is not None:
+                return status, len(largest), residuals

@@ -103,7 +103,7 @@ def fitted_files(fitted: Fitted) -> dict[str, bytes]:
             }
             arrays = {str(at): table for at, table in enumerate(fitted.tables)}
         case WeightedRowsFit():
-            own, arrays = {"unreached": fitted.unreached}, {"columns": fitted.candidates.T, "weights": fitted.weights}
+            own, arrays = {}, {"columns": fitted.candidates.T, "weights": fitted.weights}
         case _:
             raise SealedFilesError(f"{type(fitted).__name__} is a fit of no known engine")
     document = {"domain": _domain_document(fitted.domain), "report": asdict(fitted.report), "own": own}
@@ -124,7 +124,7 @@ def fitted_from_files(files: Mapping[str, bytes]) -> Fitted:
                 tree = JunctionTree(cliques, tuple(own["parents"]), separators)
                 return JunctionTreeFit(domain, tree, tuple(arrays[str(at)] for at in range(len(cliques))), report)
             case "weighted_rows":
-                return WeightedRowsFit(domain, arrays["columns"].T, arrays["weights"], own["unreached"], report)
+                return WeightedRowsFit(domain, arrays["columns"].T, arrays["weights"], report)
             case _:
                 raise ValueError(f"engine {report.engine!r} is none of dense, junction_tree, weighted_rows")
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,21 +40,12 @@ Candidates = NDArray[np.int16]
 
 @dataclass(frozen=True, eq=False)
 class WeightedRowsFit:
-    """Candidate rows, codes [candidates, variables], and their weights [candidates], which sum to one.
-
-    unreached: by margin title, probability of its target in cells that no candidate is in; its residual is no less.
-    """
+    """Candidate rows, codes [candidates, variables], and their weights [candidates], which sum to one."""
 
     domain: Domain
     candidates: Candidates
     weights: Counts
-    unreached: dict[str, float]
     report: FitReport
-
-    @property
-    def effective_sample_size(self) -> float:
-        """1 / Σw² (Kish 1965): independent rows that would tell as much; at most the number of candidates."""
-        return float(1 / (self.weights @ self.weights))
 
     def probabilities(self, names: Sequence[str]) -> Counts:
         """Weight in each cell over the named variables, [categories of the first, …].
@@ -75,8 +66,9 @@ class WeightedRowsFit:
         """Independent rows, codes [rows, variables]: candidates by their weights, with replacement.
 
         No row is drawn that is not a candidate, so distinct rows are at most as many as candidates. Two rows are the
-        same candidate with probability 1 / effective_sample_size: of n rows, n² / (2 effective_sample_size) pairs are
-        expected to be. Candidates come from margins alone, so such a row repeats no person.
+        same candidate with probability 1 / effective_sample_size, which the report tells: of n rows,
+        n² / (2 effective_sample_size) pairs are expected to be. Candidates come from margins alone, so such a row
+        repeats no person.
         """
         steps = np.cumsum(self.weights)
         chosen = np.searchsorted(steps, generator.random(rows) * steps[-1], side="right")
@@ -102,17 +94,29 @@ def fit_weighted_rows(
     rows = _candidates(margins, targets, candidates, generator)
     blocks = _blocks(domain, rows, targets)
     weights = np.full(len(rows), 1 / len(rows))
-    largest, status = list[float](), None
-    while status is None:
+    status, cycles, missed = rule.run(_cycles(blocks, weights))
+    weights /= weights.sum()
+    unreached = {title: lost for block in blocks for title, lost in block.unreached(weights).items() if lost > 0}
+    report = FitReport(
+        "weighted_rows",
+        status,
+        cycles,
+        tolerance,
+        {target.title: missed[target.title] for target in targets},
+        targets.totals,
+        targets.total,
+        effective_sample_size=float(1 / (weights @ weights)),
+        unreached={target.title: unreached[target.title] for target in targets if target.title in unreached},
+    )
+    return WeightedRowsFit(domain, rows, weights, report)
+
+
+def _cycles(blocks: Sequence[_Block], weights: Counts) -> Iterator[dict[str, float]]:
+    """Rakes the weights in place, cycle after cycle: residuals by margin title."""
+    while True:
         for block in blocks:
             block.rake(weights)
-        missed = {title: miss for block in blocks for title, miss in block.misses(weights).items()}
-        largest.append(max(residual for residual, _ in missed.values()))
-        status = rule.status(largest)
-    residuals = {target.title: missed[target.title][0] for target in targets}
-    unreached = {target.title: missed[target.title][1] for target in targets if missed[target.title][1] > 0}
-    report = FitReport("weighted_rows", status, len(largest), tolerance, residuals, targets.totals, targets.total)
-    return WeightedRowsFit(domain, rows, weights / weights.sum(), unreached, report)
+        yield {title: missed for block in blocks for title, missed in block.misses(weights).items()}
 
 
 def _candidates(margins: MarginSet, targets: Targets, wanted: int, generator: np.random.Generator) -> Candidates:
@@ -154,11 +158,15 @@ class _Block:
             table *= ratio(target, now) / target[now > 0].sum()
         weights *= ratio(table, before).ravel()[self.cells]
 
-    def misses(self, weights: Counts) -> dict[str, tuple[float, float]]:
-        """Residual and unreached probability of each margin, by title."""
+    def misses(self, weights: Counts) -> dict[str, float]:
+        """Residual of each margin, by title."""
         table = _weigh(self.cells, weights, self.shape)
-        sums = {title: (target, _summed(table, target.shape)) for title, target in self.targets}
-        return {t: (total_variation(now, p), float(p[now == 0].sum())) for t, (p, now) in sums.items()}
+        return {title: total_variation(_summed(table, target.shape), target) for title, target in self.targets}
+
+    def unreached(self, weights: Counts) -> dict[str, float]:
+        """Probability of each margin's target in cells without a candidate, by title."""
+        table = _weigh(self.cells, weights, self.shape)
+        return {title: float(target[_summed(table, target.shape) == 0].sum()) for title, target in self.targets}
 
 
 def _blocks(domain: Domain, rows: Candidates, targets: Targets) -> list[_Block]:

@@ -12,6 +12,7 @@ from synth_platform.margins.coarsen import coarsen
 from synth_platform.margins.domain import Domain, Variable
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.structural_zeros import StructuralZero
+from synth_platform.margins.targets import normalise
 
 DOMAIN = Domain(
     (Variable("age", ("child", "adult")), Variable("work", ("none", "farm", "mill")), Variable("sex", ("f", "m")))
@@ -191,3 +192,14 @@ def test_lifting_leaves_structural_zeros():
 def test_what_is_wrong_is_named(options, message):
     with pytest.raises(ValueError, match=message):
         coarsen(one(TABLE), **options)
+
+
+def test_an_adjustment_and_a_fit_stand_for_the_same_number_of_people():
+    """The median of totals that disagree: one table that counts others does not move it."""
+    counts = {"a": [30.0, 14.0], "b": [60.0, 44.0], "c": [1e6, 0.0]}
+    domain = Domain(tuple(Variable(name, ("0", "1")) for name in counts))
+    margins = MarginSet(domain, tuple(Margin((name,), np.array(c), ()) for name, c in counts.items()))
+    assert normalise(margins).total == 104
+    for adjusted in coarsen(margins, 10):
+        assert adjusted.total == 100
+        assert adjusted.provenance[-1] == "adjusted: apportion, total 100"

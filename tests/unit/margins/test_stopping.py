@@ -33,6 +33,13 @@ def test_a_residual_that_creeps_is_neither(slow):
     assert ends([slow(cycle) for cycle in range(2000)]) == ("iteration_limit", 2000)
 
 
+def test_a_fit_runs_until_its_worst_margin_ends_it_and_no_further():
+    ran = iter([{"a": 0.5, "b": 0.1}, {"a": 0.0, "b": 1e-5}, {"a": 1e-7, "b": 1e-6}, {"a": 9.0, "b": 9.0}])
+    assert RULE.run(ran) == ("matched", 3, {"a": 1e-7, "b": 1e-6})
+    assert next(ran) == {"a": 9.0, "b": 9.0}
+    assert StoppingRule(1e-6, 2).run(iter([{"a": 0.5}, {"a": 0.4}])) == ("iteration_limit", 2, {"a": 0.4})
+
+
 @pytest.mark.parametrize(
     ("tolerance", "cycles", "message"), [(0.0, 9, "tolerance"), (1.0, 9, "tolerance"), (0.1, 0, "cycle")]
 )

@@ -116,6 +116,10 @@ def test_a_fit_comes_back_and_draws_the_same_rows(engine):
     back = fitted_from_files(fitted_files(fitted))
     assert type(back) is type(fitted)
     assert back.report == fitted.report
+    document = back.report.document()
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    assert document["largest_residual"] == max(document["residuals"].values())
+    assert (document["effective_sample_size"] is None) is (document["unreached"] is None) is (engine != "weighted_rows")
     assert back.domain == fitted.domain
     names = ("rooms", "Größe")
     assert back.probabilities(names).tobytes() == fitted.probabilities(names).tobytes()

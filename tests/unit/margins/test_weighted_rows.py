@@ -74,7 +74,7 @@ def test_triples_approach_the_dense_fit_as_candidates_grow():
     assert [fit.report.status for fit in fits[1:]] == ["matched", "matched"]
     for margin in margins:
         assert over(full, margin.names) == pytest.approx(fits[2].probabilities(margin.names), abs=3e-6)
-    assert 20_000 < fits[2].effective_sample_size < 100_000
+    assert 20_000 < fits[2].report.effective_sample_size < 100_000
 
 
 def test_zeros_of_margins_and_declared_ones_get_no_weight():
@@ -103,8 +103,8 @@ def test_cells_without_candidates_are_reported_and_bound_their_residual():
     full = dependent(7)
     fit = fit_weighted_rows(margins_of(full, PAIRS), np.random.default_rng(8), 30, 1e-6)
     assert fit.report.status == "limit_cycle"
-    assert fit.unreached
-    for title, share in fit.unreached.items():
+    assert fit.report.unreached
+    for title, share in fit.report.unreached.items():
         names = title.split(" × ")
         missed = over(full / full.sum(), names)[fit.probabilities(names) == 0].sum()
         assert share == pytest.approx(missed)
