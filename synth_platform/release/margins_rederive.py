@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from synth_platform.contract.census_spec import CensusSpec, DpPlan, SdcPlan
+from synth_platform.margins.adaptive import choose_and_measure
 from synth_platform.margins.census import Microdata, read_census
 from synth_platform.margins.curate import margin_names
 from synth_platform.margins.declared import declared_domain, in_declared
@@ -63,8 +64,9 @@ def bought(spec: CensusSpec, plan: DpPlan, ask: Ask) -> tuple[MarginSet, tuple[S
         raise ValueError(f"census {spec.name!r} has no privacy section, which a plan of policy dp needs")
     domain, delta = declared_domain(spec.recipe), spec.privacy.budget.delta
     zeros = tuple(StructuralZero.of(zero) for zero in spec.recipe.structural_zeros)
-    names = margin_names(spec.recipe, domain)
-    return measure_declared(ask, domain, names, zeros, gaussian_mu(plan.epsilon, delta))
+    names, mu = margin_names(spec.recipe, domain), gaussian_mu(plan.epsilon, delta)
+    measure = choose_and_measure if plan.margins == "adaptive" else measure_declared
+    return measure(ask, domain, names, zeros, mu)
 
 
 def require_tables_rederived(
