@@ -1,12 +1,7 @@
-"""G2, noisy margins: every answer is the one that was paid for, enough was paid, and the margins are made of it.
+"""G2, noisy margins: every answer is the one that was paid for, and enough was paid.
 
-One person more or less moves one count of each of k tables by one: √k in L2, whatever the tables. At μ-GDP the noise on
-each count is √k/μ, with the μ that has the plan's ε at the domain's δ, found by bisection. Answers are held to the
-SHA-256 that the ledger committed and to the request it was asked.
-
-Margins are made of answers by least squares and by taking off what is below nought: with noise z on a cell, an error of
-least squares is no larger than the noise by itself, so that no cell lies farther from its answer than twice the largest
-of all noise, but with FALSE_ALARM.
+At μ-GDP the noise on each count of k tables is √k/μ, with the μ that has the plan's ε at the domain's δ, found by
+bisection. Answers are held to the SHA-256 that the ledger committed and to the request it was asked.
 """
 
 from __future__ import annotations
@@ -14,32 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
 from scipy.optimize import brentq
-from scipy.special import log_ndtr
 
 from synth_platform.audit.accounting import epsilon_gaussian
 from synth_platform.audit.discovery_answers import stored_sha256
 from synth_platform.audit.findings import Findings
 from synth_platform.audit.formal import Promise, audit_formal
 from synth_platform.audit.ledger import Book, audit_ledger
-from synth_platform.audit.margins_protection import audit_declared, audit_zeros
+from synth_platform.audit.margins_adaptive import audit_adaptive
+from synth_platform.audit.margins_answers import CODE, audit_counts, audit_margin, farthest, request_sha256, tables_of
+from synth_platform.audit.margins_protection import audit_declared, audit_zeros, declared_margins
 from synth_platform.audit.margins_tables import Counted, Space, title
-from synth_platform.audit.reading import (
-    Document,
-    array,
-    digest,
-    item,
-    mapping,
-    number,
-    sequence,
-    text,
-)
-
-CODE = "M_COUNTS"
-FALSE_ALARM = 1e-9
-_RELATIVE = 1e-6  # of a scale whose epsilon was solved for by another method
-_TOTAL = 1e-6
+from synth_platform.audit.reading import Document, item, mapping, number, sequence, text
 
 
 def audit_noise(found: Findings, stage: str, evidence: Document, space: Space, released: Sequence[Counted]) -> Book:
@@ -67,27 +48,24 @@ def audit_noise(found: Findings, stage: str, evidence: Document, space: Space, r
     for position, answer in enumerate(answers):
         with found.section(f"G2/{stage}/answer-{position}"):
             _paid(found, f"G2/{stage}/answer-{position}", answer, registered, book)
-    if text(registered, "plan", "margins") != "declared":
-        found.uncovered += [f"{name}/{part}" for part in ("choice", "scale", "counts")]
+    mu = mu_of(number(registered, "plan", "epsilon"), number(registered, "budget", "delta"))
+    if text(registered, "plan", "margins") == "adaptive":
+        with found.section(f"G2/{stage}/rounds"):
+            declared = declared_margins(registered, space, released)
+            audit_adaptive(found, stage, evidence, space, answers, released, declared, book, mu)
         return book
     audit_declared(found, name, registered, space, released)
     with found.section(f"G2/{stage}/counts"):
-        _declared(found, f"G2/{stage}/counts", answers, evidence, released, book)
-        _made_of(found, name, answers[0], space, released)
+        _declared(found, f"G2/{stage}/counts", name, answers, evidence, space, released, book, mu)
     return book
 
 
-def scale_of(epsilon: float, delta: float, tables: int) -> float:
-    """√k/μ with the μ that has this epsilon at delta."""
+def mu_of(epsilon: float, delta: float) -> float:
+    """The mu that has this epsilon at delta."""
     low, high = 1e-6, 2.0
     while epsilon_gaussian(high, delta) < epsilon:
         high *= 2
-    return math.sqrt(tables) / float(brentq(lambda mu: epsilon_gaussian(mu, delta) - epsilon, low, high, rtol=1e-12))
-
-
-def farthest(cells: int) -> float:
-    """Twice the |z| that any of so many unit Gaussians exceeds with FALSE_ALARM."""
-    return 2 * float(brentq(lambda z: math.log(2 * cells) + log_ndtr(-z) - math.log(FALSE_ALARM), 0.0, 40.0))
+    return float(brentq(lambda mu: epsilon_gaussian(mu, delta) - epsilon, low, high, rtol=1e-12))
 
 
 def _paid(found: Findings, name: str, answer: Document, registered: Document, book: Book) -> None:
@@ -109,67 +87,26 @@ def _paid(found: Findings, name: str, answer: Document, registered: Document, bo
 def _declared(
     found: Findings,
     name: str,
+    measured: str,
     answers: Sequence[Document],
     evidence: Document,
+    space: Space,
     released: Sequence[Counted],
     book: Book,
+    mu: float,
 ) -> None:
-    """One answer for all registered margins, of the sensitivity and the noise that they need."""
-    registered = mapping(evidence, "registered")
+    """One answer for all registered margins, and the margins made of it."""
     found.same(f"{name}/answers", "answers", [text(answer, "code") for answer in answers], [CODE])
-    answer, tables = answers[0], len(released)
-    own = math.sqrt(tables)
-    claimed = number(answer, "sensitivity")
-    found.close(f"{name}/sensitivity", "sensitivity", claimed, own, tolerance=1e-12 * own, public=True)
-    due = scale_of(number(registered, "plan", "epsilon"), number(registered, "budget", "delta"), tables)
-    scale = number(answer, "scale")
-    found.close(f"{name}/scale", "scale", scale, due, tolerance=_RELATIVE * due, public=True)
-    step = number(answer, "granularity")
-    fine = 0 < step <= 1 and math.log2(step).is_integer()
-    found.holds(f"{name}/granularity", "grid", fine, "counts are no multiples of the step")
-    values = array(answer, "values", shape=(sum(margin.counts.size for margin in released),))
-    found.holds(f"{name}/grid", "grid", bool((values / step == np.round(values / step)).all()), "off the grid")
+    answer, tables = answers[0], [margin.names for margin in released]
     entry = book.entries[text(answer, "entry_id")]
-    found.same(f"{name}/relation", "sensitivity", entry.reserved.get("neighbouring"), "add_remove")
-    event = {"type": "GaussianDpEvent", "noise_multiplier": number(entry.event, "noise_multiplier")}
-    found.same(f"{name}/event", "entries", entry.event, event)
-    request = {
-        "domain": text(registered, "domain"),
-        "cohort": text(registered, "cohort"),
-        "input": text(evidence, "measured", "rows"),
-        "code": CODE,
-        "event": entry.event,
-        "sensitivity": claimed,
-        "mechanism": "gaussian_counts",
-        "scale": scale,
-        "sizes": [margin.counts.size for margin in released],
-        "cells": "margins.cells",
-        "parameters": {
-            "margins": [list(margin.names) for margin in released],
-            "domain": digest(sequence(evidence, "variables")),
-        },
-        "draw": 0,
-        "noise_source": entry.reserved.get("noise_source"),
-    }
-    asked = entry.reserved.get("request_fingerprint")
-    found.same(f"{name}/request", "request", digest(request), asked, public=False)
-
-
-def _made_of(found: Findings, name: str, answer: Document, space: Space, released: Sequence[Counted]) -> None:
-    """Margins are near their answers, agree on their total, and have nobody where nobody can be."""
-    values, scale, start = array(answer, "values"), number(answer, "scale"), 0
-    most = scale * farthest(len(values))
-    totals = [float(margin.counts.sum()) for margin in released]
-    for position, margin in enumerate(released):
-        here = f"{name}/{position:02d}:{title(margin.names)}"
-        noisy = values[start : start + margin.counts.size].reshape(margin.counts.shape)
-        start += margin.counts.size
-        possible = space.possible(margin.names)
-        apart = np.abs(margin.counts - noisy)[possible]
-        found.holds(f"{here}/answer", "noisy_count", bool((apart <= most).all()), "too far from what was answered")
-        found.holds(f"{here}/structural", "structural_zero", not margin.counts[~possible].any(), "people in one")
-        same = abs(totals[position] - totals[0]) <= _TOTAL * max(1.0, totals[0])
-        found.holds(f"{here}/total", "total", same, "not the total of the others")
-        told = f"noisy counts: discrete Gaussian of standard deviation {scale:.6g} on each cell"
+    audit_counts(found, name, space, answer, entry, tables, math.sqrt(len(tables)) / mu)
+    asked = request_sha256(evidence, space, answer, entry, tables)
+    found.same(f"{name}/request", "request", asked, entry.reserved.get("request_fingerprint"), public=False)
+    scale, total = number(answer, "scale"), float(released[0].counts.sum())
+    most = scale * farthest(sum(margin.counts.size for margin in released))
+    told = f"noisy counts: discrete Gaussian of standard deviation {scale:.6g} on each cell"
+    for position, (margin, noisy) in enumerate(zip(released, tables_of(space, answer, tables), strict=True)):
+        here = f"{measured}/{position:02d}:{title(margin.names)}"
+        audit_margin(found, here, space, margin, noisy, most, total)
         due = [told, "made to agree, none below 0"]
         found.same(f"{here}/provenance", "provenance", list(margin.provenance), due, public=False)

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from synth_platform.audit.findings import Findings
-from synth_platform.audit.margins_tables import Counted, Space, title
+from synth_platform.audit.margins_tables import Counted, Names, Space, title
 from synth_platform.audit.reading import Document, FloatArray, item, sequence, text, whole
 
 _RELATIVE = 1e-9  # of a count that was computed in float64 by another formula
@@ -60,16 +60,20 @@ def audit_protection(
             _provenance(found, f"{here}/provenance", before, after, plan, target)
 
 
-def audit_declared(found: Findings, name: str, registered: Document, space: Space, released: Sequence[Counted]) -> None:
-    """Margins are those of the recipe."""
+def declared_margins(registered: Document, space: Space, released: Sequence[Counted]) -> list[Names]:
+    """The margins that the recipe declares; of published tables, all that there are."""
     declared = item(registered, "margins")
     named = [] if isinstance(declared, str) else [tuple(names) for names in declared if not isinstance(names, str)]
     if text(registered, "source") == "tables":
-        due = [margin.names for margin in released]  # all that were published
-    elif "two_way" in declared:  # the word itself, or its place at the head of a list
-        due = [*combinations(space.names, min(2, len(space.names))), *named]
-    else:
-        due = named
+        return [margin.names for margin in released]
+    # "two_way" is the word itself, or stands at the head of a list.
+    pairs = combinations(space.names, min(2, len(space.names))) if "two_way" in declared else ()
+    return [*pairs, *named]
+
+
+def audit_declared(found: Findings, name: str, registered: Document, space: Space, released: Sequence[Counted]) -> None:
+    """Margins are those of the recipe."""
+    due = declared_margins(registered, space, released)
     have = [margin.names for margin in released]
     found.same(f"{name}/declared", "margins", sorted(map(sorted, have)), sorted(map(sorted, due)))
 

@@ -53,9 +53,14 @@ def people(rows: int = 3_000, seed: int = 1) -> pl.DataFrame:
 
 
 def spec(
-    *, policy: str = "sdc", dua_tag: str = "RELEASE_REVIEWED", margins: Any = "two_way", **plan: Any
+    *,
+    policy: str = "sdc",
+    dua_tag: str = "RELEASE_REVIEWED",
+    margins: Any = "two_way",
+    margins_of: str = "declared",
+    **plan: Any,
 ) -> CensusSpec:
-    """A census cohort of `people` with one plan, p."""
+    """A census cohort of `people` with one plan, p. margins: of the recipe; margins_of: of a plan of policy dp."""
     noisy = policy == "dp"
     return CensusSpec.model_validate(
         {
@@ -70,7 +75,9 @@ def spec(
                 "margins": margins,
             },
             "privacy": {"domain": "d", "n_ref": 10_000, "budget": {"epsilon": 2 * EPSILON, "delta": DELTA}},
-            "plans": {"p": {"policy": policy, **({"epsilon": EPSILON} if noisy else {}), **plan}},
+            "plans": {
+                "p": {"policy": policy, **({"epsilon": EPSILON, "margins": margins_of} if noisy else {}), **plan}
+            },
         }
     )
 

@@ -14,7 +14,8 @@ from scipy.stats import norm
 
 from synth_platform.audit.ledger import row_hash
 from synth_platform.audit.margins import audit_margins
-from synth_platform.audit.margins_noise import FALSE_ALARM, farthest, scale_of
+from synth_platform.audit.margins_answers import FALSE_ALARM, farthest
+from synth_platform.audit.margins_noise import mu_of
 from synth_platform.audit.reading import digest
 from synth_platform.privacy.accounting import gaussian_mu
 from synth_platform.privacy.noise import SeededNoise
@@ -49,6 +50,7 @@ OTHERS: dict[str, Document] = {
     "seeded": {"noise": SeededNoise(3)},
     "not reviewed": {"dua_tag": "OPEN"},
     "much noise": {"epsilon": 0.2},
+    "adaptive": {"margins_of": "adaptive"},
     "a margin of three": {"margins": ["two_way", ["marital status", "age", "sex"]]},
 }
 
@@ -208,10 +210,10 @@ def test_what_is_changed_is_named(touched: str, evidence: Document) -> None:
     assert any(name in check.name for check in report.failures), failures(wrong)
 
 
-@pytest.mark.parametrize(("epsilon", "tables"), [(0.5, 1), (1.0, 6), (8.0, 55)])
-def test_the_scale_is_that_of_the_accountant(epsilon: float, tables: int) -> None:
-    """√k over the μ that the platform's own inverse of the trade-off curve finds."""
-    assert scale_of(epsilon, DELTA, tables) == pytest.approx(math.sqrt(tables) / gaussian_mu(epsilon, DELTA), rel=1e-7)
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 8.0])
+def test_mu_is_that_of_the_accountant(epsilon: float) -> None:
+    """The platform's own inverse of the trade-off curve."""
+    assert mu_of(epsilon, DELTA) == pytest.approx(gaussian_mu(epsilon, DELTA), rel=1e-7)
 
 
 def test_the_farthest_noise_is_that_of_the_normal_law() -> None:
