@@ -7,9 +7,13 @@ by more such functions, stays log-linear and matches the margins, and the distri
 (Csiszár 1975, Ann. Probab. 3). Such a q comes of `proposal`. Rejecting rows in a cell where a target is nought keeps
 this true: every distribution that matches is nought there.
 
+Candidates of a tree alone would leave most of the weight on few rows where variables are many. So the factors that a
+few cycles of raking ask for are kept, as a log-linear distribution that is nearer to the margins; rows are drawn by
+weight and moved by a Gibbs sweep of that distribution (`gibbs`), and it starts again. Its factors are functions of
+single margins' variables too, so the weights may start equal after any round.
+
 What no margin fixes has the sampling error of `effective_sample_size` independent rows. A cell of a margin that no
-candidate hits cannot be matched: `unreached` and the residuals tell. Weights grow uneven with every relation that the
-proposal lacks, so that dozens of variables moved by one hidden cause need far more candidates than as many in a chain.
+candidate hits cannot be matched: `unreached` and the residuals tell.
 """
 
 from __future__ import annotations
@@ -25,15 +29,21 @@ from numpy.typing import NDArray
 
 from synth_platform.margins.domain import Codes, Domain
 from synth_platform.margins.fitted import FitReport
-from synth_platform.margins.junction_tree import MOST_CELLS
+from synth_platform.margins.gibbs import LogLinear
+from synth_platform.margins.junction_tree import MOST_CELLS, JunctionTreeFit
 from synth_platform.margins.margin import Counts, MarginSet, ratio
 from synth_platform.margins.proposal import proposal
 from synth_platform.margins.stopping import StoppingRule, total_variation
 from synth_platform.margins.targets import Targets, normalise
 
-CANDIDATES = 400_000
+CANDIDATES = 200_000
 BATCHES = 50
 BLOCK_CELLS = 2**14
+ROUNDS = 4
+LEARNING_CYCLES = 2
+ENOUGH = 0.9  # share of the candidates that the effective sample size has to be for no more rounds
+MOST_FACTOR = 4.0
+DOUBT = 10.0  # candidates at which half of a cell's log-factor is believed
 
 Candidates = NDArray[np.int16]
 
@@ -91,7 +101,7 @@ def fit_weighted_rows(
     if candidates < 1:
         raise ValueError("candidates: at least one row is due")
     rule, targets, domain = StoppingRule(tolerance, most_cycles), normalise(margins), margins.domain
-    rows = _candidates(margins, targets, candidates, generator)
+    rows = _moved(margins, targets, *_candidates(margins, targets, candidates, generator), generator)
     blocks = _blocks(domain, rows, targets)
     weights = np.full(len(rows), 1 / len(rows))
     status, cycles, missed = rule.run(_cycles(blocks, weights))
@@ -119,8 +129,10 @@ def _cycles(blocks: Sequence[_Block], weights: Counts) -> Iterator[dict[str, flo
         yield {title: missed for block in blocks for title, missed in block.misses(weights).items()}
 
 
-def _candidates(margins: MarginSet, targets: Targets, wanted: int, generator: np.random.Generator) -> Candidates:
-    """Rows of the proposal that no target and no structural zero forbids, codes [at most wanted, variables]."""
+def _candidates(
+    margins: MarginSet, targets: Targets, wanted: int, generator: np.random.Generator
+) -> tuple[Candidates, JunctionTreeFit]:
+    """Rows of a proposal that no target and no structural zero forbids, codes [at most wanted, variables], and it."""
     domain, tree = margins.domain, proposal(margins)
     allowed = [(target.names, target.probabilities > 0) for target in targets]
     allowed += [(zero.names, ~zero.cells(domain.project(zero.names))) for zero in margins.zeros]
@@ -135,16 +147,40 @@ def _candidates(margins: MarginSet, targets: Targets, wanted: int, generator: np
             break
     if not sum(map(len, kept)):
         raise ValueError("every candidate row is in a cell where a margin is zero; keep fewer zeros or drop a margin")
-    return np.asfortranarray(np.concatenate(kept)[:wanted])
+    return np.concatenate(kept)[:wanted], tree
+
+
+def _moved(
+    margins: MarginSet, targets: Targets, rows: Candidates, tree: JunctionTreeFit, generator: np.random.Generator
+) -> Candidates:
+    """Rows that stand for the margins nearly as they are: raked a little, drawn by weight and moved, a few times."""
+    model = LogLinear(margins.domain, tree, margins.zeros)
+    for target in targets:
+        model.multiply(margins.domain.axes(target.names), (target.probabilities > 0).astype(np.float64))
+    for _ in range(ROUNDS):
+        weights = np.full(len(rows), 1 / len(rows))
+        blocks = _blocks(margins.domain, rows, targets)
+        for _ in range(LEARNING_CYCLES):
+            for block in blocks:
+                block.learn(weights, model)
+        if 1 / (weights @ weights) > ENOUGH * len(rows):
+            break
+        steps = np.cumsum(weights)
+        places = (np.arange(len(rows)) + generator.random()) * (steps[-1] / len(rows))
+        rows = rows[np.minimum(np.searchsorted(steps, places, side="right"), len(rows) - 1)]
+        model.sweep(rows, generator)
+    return np.asfortranarray(rows)
 
 
 @dataclass(frozen=True, eq=False)
 class _Block:
     """Margins over a few variables, raked in one small table: rows are read and written once for all of them.
 
-    cells: position of each candidate in the flat table. targets: title and probabilities, broadcastable to `shape`.
+    axes: of the variables, ascending. cells: position of each candidate in the flat table. targets: title and
+    probabilities, broadcastable to `shape`.
     """
 
+    axes: tuple[int, ...]
     shape: tuple[int, ...]
     cells: NDArray[np.unsignedinteger[Any]]
     targets: tuple[tuple[str, Counts], ...]
@@ -157,6 +193,26 @@ class _Block:
             now = _summed(table, target.shape)
             table *= ratio(target, now) / target[now > 0].sum()
         weights *= ratio(table, before).ravel()[self.cells]
+
+    def learn(self, weights: Counts, model: LogLinear) -> None:
+        """Rakes weights and model alike, by less than asked for where few candidates are in a cell.
+
+        A cell of n candidates is known to 1/√n of its probability, and a factor that only chance asks for would send
+        later rows there. Weights are normalised.
+        """
+        before = _weigh(self.cells, weights, self.shape)
+        table = before.copy()
+        for _, target in self.targets:
+            now = _summed(table, target.shape)
+            hits = now * len(weights)
+            wanted = np.clip(ratio(target, now) / target[now > 0].sum(), 1 / MOST_FACTOR, MOST_FACTOR)
+            factor = wanted ** (hits / (hits + DOUBT))
+            model.multiply(
+                tuple(axis for axis, n in zip(self.axes, target.shape, strict=True) if n > 1), np.squeeze(factor)
+            )
+            table *= factor / (now * factor).sum()
+        weights *= ratio(table, before).ravel()[self.cells]
+        weights /= weights.sum()
 
     def misses(self, weights: Counts) -> dict[str, float]:
         """Residual of each margin, by title."""
@@ -194,7 +250,7 @@ def _blocks(domain: Domain, rows: Candidates, targets: Targets) -> list[_Block]:
             missing = tuple(at for at, axis in enumerate(axes) if axis not in own)
             ordered = np.transpose(target.probabilities, np.argsort(own))
             along.append((target.title, np.expand_dims(ordered, missing)))
-        blocks.append(_Block(shape, cells.astype(np.min_scalar_type(math.prod(shape) - 1)), tuple(along)))
+        blocks.append(_Block(tuple(axes), shape, cells.astype(np.min_scalar_type(math.prod(shape) - 1)), tuple(along)))
     return blocks
 
 

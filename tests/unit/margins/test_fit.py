@@ -52,7 +52,7 @@ def test_three_engines_find_one_distribution(rows):
     )
     assert {fitted.report.status for fitted in (tree, dense, weighted)} == {"matched"}
     assert np.abs(tree.probabilities(names) - dense.probabilities(names)).sum() / 2 < 1e-5
-    # 60 cells from 400,000 candidates: half the mean absolute deviation is below .4 √(60 / 400,000) ≈ .005
+    # 60 cells from 200,000 candidates: half the mean absolute deviation is below .4 √(60 / 200,000) ≈ .007
     assert np.abs(tree.probabilities(names) - weighted.probabilities(names)).sum() / 2 < 0.01
 
 
