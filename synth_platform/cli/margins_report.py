@@ -48,7 +48,6 @@ def write_released(out: Path, spec: CensusSpec, name: str, made: Made) -> Path |
         stage=stage,
         protected=made.protected,
         fit=made.fitted.report,
-        effective_sample_size=made.fitted.report.effective_sample_size,
         synthetic=made.synthetic,
         disclosure=made.disclosure,
         utility=made.utility,

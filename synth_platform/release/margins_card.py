@@ -50,7 +50,6 @@ def margins_card(
     spec: CensusSpec,
     protected: MarginSet,
     fit: FitReport,
-    effective_sample_size: float | None,
     rows: int,
     disclosure: Document | None,
     utility: Document,
@@ -58,9 +57,9 @@ def margins_card(
 ) -> dict[str, Any]:
     """The card in JSON values.
 
-    protected: the margins that the tables were made of. effective_sample_size: of weighted rows, None of an exact fit.
-    rows: of each table. disclosure: the audit's document of policy `sdc`, None of `dp`. utility: the stored document,
-    of which figures go out under publication "aggregates" alone. decision: the decision document.
+    protected: the margins that the tables were made of. rows: of each table. disclosure: the audit's document of policy
+    `sdc`, None of `dp`. utility: the stored document, of which figures go out under publication "aggregates" alone.
+    decision: the decision document.
     """
     plan = spec.plan(decision["plan"])
     return {
@@ -88,7 +87,8 @@ def margins_card(
             "tolerance": fit.tolerance,
             "largest_residual": fit.largest_residual,
             "total": fit.total,
-            "effective_sample_size": effective_sample_size,
+            "effective_sample_size": fit.effective_sample_size,
+            "unreached": fit.unreached,
         },
         "tables": {
             "rows": rows,

@@ -53,16 +53,14 @@ def write_margins_package(
     utility: Document,
     decision: Document,
     ledger_table: Sequence[Document] = (),
-    effective_sample_size: float | None = None,
 ) -> Path:
     """Write root/name: tables, margins, domain, card, decision, data dictionary, README, checksums.
 
     Besides them disclosure.json under policy `sdc` and ledger.json under `dp`; heat_map.png where the publication
     policy lets figures of private rows out. synthetic: `stacked` replicates, written as table.parquet and table.csv,
     table_2.parquet and so on. protected: the margins that they were drawn from, written as margin_01_age_sex.csv beside
-    domain.json, provenance.json and structural_zeros.json. disclosure: None under `dp`. effective_sample_size: of
-    weighted rows, None of an exact fit. Releases are immutable, as in `write_folder`. Raises PackageError NOT_ELIGIBLE
-    besides its errors.
+    domain.json, provenance.json and structural_zeros.json. disclosure: None under `dp`. Releases are
+    immutable, as in `write_folder`. Raises PackageError NOT_ELIGIBLE besides its errors.
     """
     tables = [replicate(synthetic, number) for number in sorted(synthetic[REPLICATE].unique())]
     _require_eligible(name, spec, stage, protected, tables, disclosure, decision)
@@ -70,7 +68,6 @@ def write_margins_package(
         spec=spec,
         protected=protected,
         fit=fit,
-        effective_sample_size=effective_sample_size,
         rows=len(tables[0]),
         disclosure=disclosure,
         utility=utility,

@@ -128,7 +128,7 @@ def _preserved(card: Document) -> str:
         f"The relations within each of {_number(len(margins), 'margin')}, as protected: where protection changed a "
         f"count, the tables follow the changed one. Fit: {fit['engine'].replace('_', ' ')}, "
         f"{fit['status'].replace('_', ' ')} after {_number(fit['cycles'], 'cycle')}"
-        + ("" if sized is None else f", effective sample size {sized:,.0f}")
+        + ("" if sized is None else f"; what no margin fixes is as certain as {sized:,.0f} independent rows make it")
         + ". The residual of a margin is the share of people who would have to move for it to match (total "
         "variation): "
     )

@@ -86,7 +86,6 @@ def card(plan: str = "sdc", protected: MarginSet | None = None, **changes: Any) 
         "spec": spec(),
         "protected": protected,
         "fit": report,
-        "effective_sample_size": None,
         "rows": 160,
         "disclosure": AUDIT if plan == "sdc" else None,
         "utility": UTILITY,
