@@ -142,7 +142,7 @@ def _audit_tables(found: Findings, stage: str, evidence: Document, space: Space)
         margins = [margin.names for margin in released]
         audit_utility_of_margins(found, stage, space, utility, margins, people, space.tables_at(first, "tables"))
     with found.section(f"G4/{stage}/decision"):
-        audit_margins_decision(found, stage, evidence, wrong)
+        audit_margins_decision(found, stage, evidence, wrong, book)
     with found.section(f"G4/{stage}/package"):
         if item(evidence, "package") is not None:
             audit_margins_package(found, stage, evidence, space, released, book)

@@ -24,8 +24,8 @@ from synth_platform.audit.margins_answers import (
     CODE,
     SAME_SCALE,
     audit_counts,
+    audit_distance,
     audit_margin,
-    farthest,
     request_sha256,
     tables_of,
 )
@@ -34,8 +34,6 @@ from synth_platform.audit.reading import Document, FloatArray, array, mapping, n
 
 CHOICE = "M_CHOICE"
 ROUNDS_A_VARIABLE, FIRST_SHARE, CHOICE_SHARE = 3, 0.1, 0.1
-# A model near all answers is smoother than they are: margins may be a little farther from theirs than by least squares.
-_SMOOTHER = 2.0
 
 
 def audit_adaptive(
@@ -130,7 +128,7 @@ def _made_of(
     have = [margin.names for margin in released]
     found.same(f"{name}/bought", "margins", sorted(map(sorted, have)), sorted(map(sorted, largest)))
     total = float(released[0].counts.sum())
-    z = _SMOOTHER * farthest(sum(margin.counts.size for margin in released))
+    distances = []
     for position, margin in enumerate(released):
         here = f"{name}/{position:02d}:{title(margin.names)}"
         with found.section(here):
@@ -138,9 +136,10 @@ def _made_of(
             weights = [scale**-2 for _, scale in answers]
             noisy = np.average([table for table, _ in answers], axis=0, weights=weights)
             scale = 1 / math.sqrt(sum(weights))
-            audit_margin(found, here, space, margin, noisy, z * scale, total)
+            distances.append(audit_margin(found, here, space, margin, noisy, scale, total))
             due = [
                 f"chosen adaptively; noisy counts: discrete Gaussian of standard deviation {scale:.6g} on each cell",
                 "as in the distribution of maximum entropy near all noisy margins",
             ]
             found.same(f"{here}/provenance", "provenance", list(margin.provenance), due, public=False)
+    audit_distance(found, name, distances)

@@ -2,9 +2,10 @@
 
 One person more or less moves one count of each of k tables by one: √k in L2, whatever the tables.
 
-Margins are made of answers by least squares and by taking off what is below nought: with noise z on a cell, an error of
-least squares is no larger than the noise by itself, so that no cell lies farther from its answer than twice the largest
-of all noise, but with FALSE_ALARM.
+Margins are the nearest to the answers, by least squares, that agree and have nobody below nought. The true counts are
+such margins too, so that the squared distance is at most that of the noise, χ² with a degree a cell, but with
+FALSE_ALARM; and no cell lies farther from its answer than twice the largest of all noise. Slack is for iterations that
+end a little off the nearest.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
+from scipy.stats import chi2
 
 from synth_platform.audit.findings import Findings
 from synth_platform.audit.ledger import Entry
@@ -25,12 +27,18 @@ from synth_platform.audit.reading import Document, FloatArray, array, digest, nu
 CODE = "M_COUNTS"
 FALSE_ALARM = 1e-9
 SAME_SCALE = 1e-6  # relative: of a scale whose epsilon was solved for by another method
+SLACK = 1.1
 _TOTAL = 1e-6
 
 
 def farthest(cells: int) -> float:
     """Twice the |z| that any of so many unit Gaussians exceeds with FALSE_ALARM."""
     return 2 * float(brentq(lambda z: math.log(2 * cells) + log_ndtr(-z) - math.log(FALSE_ALARM), 0.0, 40.0))
+
+
+def noise_norm(cells: int) -> float:
+    """What the squared distance of margins to their answers, in units of the noise, stays below, with its slack."""
+    return SLACK * float(chi2.isf(FALSE_ALARM, cells))
 
 
 def cells_of(space: Space, names: Sequence[str]) -> int:
@@ -93,12 +101,24 @@ def tables_of(space: Space, answer: Document, tables: Sequence[Names]) -> list[F
 
 
 def audit_margin(
-    found: Findings, name: str, space: Space, margin: Counted, noisy: FloatArray, most: float, total: float
-) -> None:
-    """A margin is near its answer, has the total of all, and nobody where nobody can be."""
+    found: Findings, name: str, space: Space, margin: Counted, noisy: FloatArray, scale: float, total: float
+) -> tuple[float, int]:
+    """A margin is near its answer, has the total of all, and nobody where nobody can be.
+
+    scale: noise of the answer. Returns the squared distance in its units, and of how many cells it is.
+    """
     possible = space.possible(margin.names)
-    apart = np.abs(margin.counts - noisy)[possible]
-    found.holds(f"{name}/answer", "noisy_count", bool((apart <= most).all()), "too far from what was answered")
+    apart = (np.abs(margin.counts - noisy) / scale)[possible]
+    near = bool((apart <= farthest(apart.size)).all())
+    found.holds(f"{name}/answer", "noisy_count", near, "too far from what was answered")
     found.holds(f"{name}/structural", "structural_zero", not margin.counts[~possible].any(), "people in one")
     same = abs(float(margin.counts.sum()) - total) <= _TOTAL * max(1.0, total)
     found.holds(f"{name}/total", "total", same, "not the total of the others")
+    return float((apart**2).sum()), apart.size
+
+
+def audit_distance(found: Findings, name: str, distances: Sequence[tuple[float, int]]) -> None:
+    """All margins together are no farther from their answers than noise is."""
+    squares, cells = (sum(part) for part in zip(*distances, strict=True))
+    near = squares <= noise_norm(int(cells))
+    found.holds(f"{name}/distance", "noisy_count", near, "farther from the answers than the noise is")

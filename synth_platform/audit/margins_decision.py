@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from synth_platform.audit.findings import Findings
+from synth_platform.audit.ledger import Book
 from synth_platform.audit.margins_disclosure import PASS
 from synth_platform.audit.reading import Document, item, mapping, number, sequence, text, whole
 from synth_platform.contract.cohort_spec import RELEASABLE_DUA_TAG
@@ -44,7 +45,7 @@ FIELDS = (
 _PROMISE = ("ledger", "epsilon", "delta", "mu")
 
 
-def audit_margins_decision(found: Findings, stage: str, evidence: Document, violations: int) -> None:
+def audit_margins_decision(found: Findings, stage: str, evidence: Document, violations: int, book: Book) -> None:
     """violations: 0 where the audit found every replicate inside its domain and zeros."""
     name, registered = f"G4/{stage}/decision", mapping(evidence, "registered")
     documents, plan = mapping(evidence, "documents"), mapping(evidence, "registered", "plan")
@@ -81,6 +82,11 @@ def audit_margins_decision(found: Findings, stage: str, evidence: Document, viol
     reasons = sorted(set(_reasons(policy, registered, documents, evidence, claimed)))
     found.same(f"{name}/reasons", "decision", sorted(sequence(decision, "reasons")), reasons)
     found.same(f"{name}/grade", "decision", text(decision, "decision"), BLOCKED if reasons else grade)
+    if policy == "dp":
+        entries = [book.entries.get(str(entry)) for entry in sequence(evidence, "measured", "entries")]
+        paid = bool(entries) and all(entry is not None and entry.committed is not None for entry in entries)
+        blocked = item(decision, "decision") == BLOCKED
+        found.holds(f"{name}/paid", "paid", paid or blocked, "eligible without committed ledger entries")
 
 
 def _reasons(

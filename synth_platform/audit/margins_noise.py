@@ -17,7 +17,14 @@ from synth_platform.audit.findings import Findings
 from synth_platform.audit.formal import Promise, audit_formal
 from synth_platform.audit.ledger import Book, audit_ledger
 from synth_platform.audit.margins_adaptive import audit_adaptive
-from synth_platform.audit.margins_answers import CODE, audit_counts, audit_margin, farthest, request_sha256, tables_of
+from synth_platform.audit.margins_answers import (
+    CODE,
+    audit_counts,
+    audit_distance,
+    audit_margin,
+    request_sha256,
+    tables_of,
+)
 from synth_platform.audit.margins_protection import audit_declared, audit_zeros, declared_margins
 from synth_platform.audit.margins_tables import Counted, Space, title
 from synth_platform.audit.reading import Document, item, mapping, number, sequence, text
@@ -103,10 +110,11 @@ def _declared(
     asked = request_sha256(evidence, space, answer, entry, tables)
     found.same(f"{name}/request", "request", asked, entry.reserved.get("request_fingerprint"), public=False)
     scale, total = number(answer, "scale"), float(released[0].counts.sum())
-    most = scale * farthest(sum(margin.counts.size for margin in released))
+    distances = []
     told = f"noisy counts: discrete Gaussian of standard deviation {scale:.6g} on each cell"
     for position, (margin, noisy) in enumerate(zip(released, tables_of(space, answer, tables), strict=True)):
         here = f"{measured}/{position:02d}:{title(margin.names)}"
-        audit_margin(found, here, space, margin, noisy, most, total)
+        distances.append(audit_margin(found, here, space, margin, noisy, scale, total))
         due = [told, "made to agree, none below 0"]
         found.same(f"{here}/provenance", "provenance", list(margin.provenance), due, public=False)
+    audit_distance(found, measured, distances)

@@ -135,6 +135,13 @@ def one_count_more(evidence: Document) -> None:
         margin["counts"][0] += 40 * scale
 
 
+def all_counts_more(evidence: Document) -> None:
+    """Cells that are four noises off, as many up as down: none is farther than noise can be by itself."""
+    scale = evidence["answers"][0]["scale"]
+    for margin in evidence["protected"]:
+        margin["counts"] = [max(0.0, c + (-1) ** at * 4 * scale) for at, c in enumerate(margin["counts"])]
+
+
 def part(name: str, /, **changes: object) -> Change:
     return lambda evidence: evidence["documents"][name].update(changes)
 
@@ -172,6 +179,7 @@ TOUCHED: dict[str, tuple[str, Change]] = {
     "no promise": ("decision/mu/promised", part("decision", mu=None)),
     "a budget that is not the cap": ("G2/ledger/cap/epsilon", lambda e: e["registered"]["budget"].update(epsilon=9.0)),
     "the true total": ("G3/dp_margins/measured/01:age+region/total", true_total),
+    "counts that were not answered": ("G3/dp_margins/measured/distance", all_counts_more),
     "a count that was not answered": ("G3/dp_margins/measured/00:age+sex/answer", one_count_more),
     "a structural zero filled": (
         "measured/02:age+marital?status/structural",
