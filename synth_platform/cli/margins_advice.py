@@ -8,9 +8,11 @@ from typing import Any
 
 from synth_platform.cli.margins_run import disclosed, read_source
 from synth_platform.contract.census_spec import CensusSpec, SdcPlan
+from synth_platform.margins.margin import MarginSet
 
 Document = Mapping[str, Any]
 COMBINED = (2, 5, 10)  # times the limit: rows below which categories are combined
+SWOLLEN = 1.2  # times the total of the least margin, from which on a person is told
 WORST = 3  # tables that are named where nothing helps
 REASONS = {
     "small_cell_recoverable": "a small count can be recovered",
@@ -38,6 +40,22 @@ def advice(spec: CensusSpec, name: str, folder: Path, disclosure: Document) -> l
     said = [f"they do not pass with {', '.join(tried)} either"] if tried else []
     where = f", above all of {', '.join(failing)}" if failing else ""
     return [*said, f"band, group or drop variables with rare categories in the recipe{where}"]
+
+
+def swollen(protected: MarginSet, limit: int) -> list[str]:
+    """Whether small counts that were lifted outweigh the true ones: then no table can follow the margins.
+
+    Figures are of protected margins, whose totals would be equal if protection had changed nothing.
+    """
+    least, most = (choose(protected, key=lambda margin: margin.total) for choose in (min, max))
+    times = most.total / least.total
+    if times < SWOLLEN:
+        return []
+    widest = max(most.names, key=lambda name: len(protected.domain.project([name]).variables[0]))
+    return [
+        f"{most.title} counts {times:.3g} times as many people as {least.title}, since every combination counts as "
+        f"{limit} at least: band, group or drop {widest}, or write combine_below in the recipe"
+    ]
 
 
 def _changes(spec: CensusSpec, name: str) -> Iterator[tuple[str, CensusSpec]]:

@@ -94,7 +94,7 @@ def margins(
 
 def _run(spec: CensusSpec, folder: Path, out: Path) -> dict[str, Any]:
     """Read, protect, judge, make and write; the document of `report`."""
-    from synth_platform.cli.margins_advice import advice
+    from synth_platform.cli.margins_advice import advice, swollen
     from synth_platform.cli.margins_report import report, write_released, write_restricted
     from synth_platform.cli.margins_run import MarginsError, disclosed, make_coarsened, make_noisy, read_source, step
     from synth_platform.margins.margin import MarginSet
@@ -107,6 +107,9 @@ def _run(spec: CensusSpec, folder: Path, out: Path) -> dict[str, Any]:
         with step("coarsening margins and auditing what they disclose"):
             protected, disclosure = disclosed(spec, plan, census)
         if disclosure["status"] == "PASS":
+            said = swollen(protected, plan.limit)
+            for line in said:
+                typer.echo(f"warning: {line}", err=True)
             made = make_coarsened(spec, name, census, protected, disclosure)
         else:
             with step("looking for what would pass"):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from synth_platform.cli.margins_advice import REASONS
-from synth_platform.cli.margins_run import UNREGISTERED, Made
+from synth_platform.cli.margins_run import Made
 from synth_platform.contract.census_spec import CensusSpec
 from synth_platform.margins.census import Microdata
 from synth_platform.margins.margin import MarginSet
 from synth_platform.release.folder import write_json
 from synth_platform.release.margins import ASSURANCE, ELIGIBLE, release_name, stage_of
+from synth_platform.release.margins_card import UNREGISTERED, band_counts
 from synth_platform.release.margins_package import utility_picture, write_margins_package
 
 Document = Mapping[str, Any]
@@ -122,7 +122,7 @@ def _utility(utility: Document) -> dict[str, Any]:
         return {"status": utility["status"]}
     return {
         "status": utility["status"],
-        **{size: dict(Counter(table["band"] for table in utility[size])) for size in ("two_way", "three_way")},
+        **{size: band_counts(utility[size]) for size in ("two_way", "three_way")},
         **{model: {key: utility[model][key] for key in ("s_pmse", "band")} for model in ("logistic", "cart")},
     }
 

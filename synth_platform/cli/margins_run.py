@@ -31,10 +31,10 @@ from synth_platform.privacy.noise import CryptographicNoise
 from synth_platform.privacy.private_errors import quiet_errors
 from synth_platform.privacy.private_table import unledgered
 from synth_platform.release.margins import decide_coarsened, decide_noisy, violations_of
+from synth_platform.release.margins_card import UNREGISTERED
 from synth_platform.release.margins_rederive import bought, counted
 
 Document = Mapping[str, Any]
-UNREGISTERED = "NOT_REGISTERED"
 
 
 class MarginsError(ValueError):
@@ -79,9 +79,17 @@ def readable() -> Iterator[None]:
 
 
 def read_source(spec: CensusSpec, folder: Path) -> Microdata | MarginSet:
-    """The source of a census in `folder`. Raises as `read_census` does."""
+    """The source of a census in `folder`. Raises as `read_census` does, and MarginsError for a variable named count.
+
+    Such a variable could not be told from the counts of the released margins.
+    """
     with quiet_errors("reading the file", readable=(ValueError,)):
-        return read_census(spec, folder)
+        census = read_census(spec, folder)
+    domain = census.domain if isinstance(census, MarginSet) else census.curated.rows.domain
+    taken = next((name for name in domain.names if name.casefold() == "count"), None)
+    if taken is not None:
+        raise MarginsError(f"column {taken!r} has the name of the counts in released margins; rename it")
+    return census
 
 
 def disclosed(spec: CensusSpec, plan: SdcPlan, census: Microdata | MarginSet) -> tuple[MarginSet, Document]:

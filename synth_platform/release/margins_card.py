@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, get_args
 
 from synth_platform.contract.census_spec import CensusSpec
 from synth_platform.margins.fitted import FitReport
 from synth_platform.margins.margin import MarginSet
+from synth_platform.margins.measures.compared import Band
 from synth_platform.release.margins_assurance import assurance
 
 Document = Mapping[str, Any]
@@ -24,9 +25,10 @@ SOURCE = {
     "method": "synthetic data from coarsened margins",
     "reference": "G. M. Raab (2026), arXiv 2606.02101",
 }
+UNREGISTERED = "NOT_REGISTERED"
 NOTES = {
     "MARGINS_NOT_MATCHED": "The fit ended without matching every margin; the residuals say by how much.",
-    "NOT_REGISTERED": (
+    UNREGISTERED: (
         "Made by `synth margins`, outside of a registered cohort: no data use agreement was looked up, no release was "
         "registered, and nobody but the person at the command reviewed it."
     ),
@@ -140,7 +142,7 @@ def _utility(utility: Document, *, figures: bool) -> dict[str, Any]:
     return {
         "status": utility["status"],
         "independent_sample": utility["independent_sample"],
-        "bands": {size: dict(Counter(table["band"] for table in utility[size])) for size in ("two_way", "three_way")},
+        "bands": {size: band_counts(utility[size]) for size in ("two_way", "three_way")},
         "worst_preserved": _worst([table for table in utility["two_way"] if table["preserved"]]),
         "worst_three_way": _worst(utility["three_way"]),
         "two_way": [_table(table) for table in utility["two_way"]],
@@ -148,6 +150,12 @@ def _utility(utility: Document, *, figures: bool) -> dict[str, Any]:
             name: {key: utility[name][key] for key in ("s_pmse", "specks", "band")} for name in ("logistic", "cart")
         },
     }
+
+
+def band_counts(tables: Sequence[Document]) -> dict[str, int]:
+    """How many tables of a utility document are in each band, the best first; bands without any are left out."""
+    found = Counter(table["band"] for table in tables)
+    return {band: found[band] for band in get_args(Band) if found[band]}
 
 
 def _worst(tables: Sequence[Document]) -> list[dict[str, Any]]:

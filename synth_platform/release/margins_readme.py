@@ -11,6 +11,7 @@ from rich.cells import cell_len
 
 from synth_platform.contract.printable import printable
 from synth_platform.margins.planned import NOT_ASSESSED
+from synth_platform.release.margins_card import UNREGISTERED
 from synth_platform.release.readme import environment
 
 Document = Mapping[str, Any]
@@ -70,7 +71,7 @@ Declared impossible, and in no row:
 
 ## How to verify
 
-`sha256sum --check SHA256SUMS` in this folder. Registered with digest `{{ card.registration }}`.
+`sha256sum --check SHA256SUMS` in this folder. {{ named }} digest `{{ card.registration }}`.
 Method: {{ card.source.reference }}.
 """
 
@@ -82,6 +83,7 @@ def render_margins_readme(card: Document, files: Sequence[tuple[Sequence[str], s
     return plain.from_string(TEMPLATE).render(
         card=card,
         summary=_wrapped(_summary(card)),
+        named="Source, recipe and plan have" if UNREGISTERED in card["notes"] else "Registered with",
         notes=[f"Note {code}: {words}" for code, words in card["notes"].items()],
         files=[("file", "what it is"), *((", ".join(f"`{name}`" for name in names), what) for names, what in files)],
         preserved=_preserved(card),

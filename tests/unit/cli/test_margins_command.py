@@ -236,6 +236,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     "binary": (bytes(range(256)) * 4, "is not readable as CSV"),
     "one column twice": (b"sex,sex\nf,m\n", "'sex' twice"),
     "missing value": (b"sex,age\nf,1\nm,\n", "column 'age' has missing values"),
+    "count as a variable": (b"sex,Count\nf,1\nm,2\n", "column 'Count' has the name of the counts"),
     "identifier": (b"id\n" + b"".join(b"SECRET%d\n" % n for n in range(200)), "column 'id' looks like an identifier"),
 }
 
@@ -305,3 +306,15 @@ def test_compressed_files_have_the_same_name(synth: Synth, census: Path, tmp_pat
     document: dict[str, Any] = json.loads(synth(file, "--out", "out", "--rows", 50, "--json").stdout)
     assert document["name"] == "zipped"
     assert np.isfinite(document["fit"]["total"])
+
+
+def test_lifted_counts_that_outweigh_people_are_told_before_the_fit(synth: Synth, tmp_path: Path) -> None:
+    """Claim: 40 × 40 combinations at 10 people each are 16,000 of 400: the margin and the wider variable are named, on
+    standard error before the fit and in the document; not for a table whose combinations are full."""
+    rows = [(number % 40, number * 7 % 39, number % 2) for number in range(400)]
+    file = tmp_path / "wide.csv"
+    pl.DataFrame(rows, schema=["place", "job", "sex"], orient="row").write_csv(file)
+    result = synth(file, "--out", "out", "--json")
+    assert "place × job counts" in json.loads(result.stdout)["advice"][0]
+    assert "drop place" in json.loads(result.stdout)["advice"][0]
+    assert result.stderr.index("warning: place × job") < result.stderr.index("fitting")
