@@ -49,7 +49,7 @@ RECIPE = Recipe.model_validate(
 TEN = ("AGEP", "SEX", "MSP", "HISP", "RAC1P", "HOUSING_TYPE", "OWN_RENT", "EDU", "DVET", "DPHY")
 TRIPLES = 60
 TOLERANCE = 1e-4
-MBI_SECONDS = 150
+MBI_SECONDS = 100
 MIXTURE = Fitter(
     "mbi 2.0.0, mixture of 200 products", MBI, True, {"MBI_ESTIMATOR": "mixture", "MBI_SECONDS": str(MBI_SECONDS)}
 )
@@ -156,7 +156,7 @@ def ten_variables(rows: Rows) -> None:
         "| candidates | largest residual | effective sample size | most unreached | triples from the full table: mean "
         "| largest |\n|---|---|---|---|---|---|"
     )
-    for candidates in (25_000, 100_000, 400_000):
+    for candidates in (12_500, 50_000, 200_000):
         fitted = fit_weighted_rows(margins, np.random.default_rng(4), candidates)
         far, report = triples_apart(fitted, exact, domain.names), fitted.report
         print(

@@ -1,7 +1,7 @@
 """Tools that fit margins, each in a process of its own with a limit of time and memory: what `margins_fit` compares.
 
 Peers run in environments of their own under $SYNTH_PEERS (see `closest_record`) and are never imported here. A peer
-that needs more than SECONDS or MEMORY_MIB is stopped, and that is its figure.
+that needs more than LIMIT_SECONDS of CPU time or MEMORY_MIB is stopped, and that is its figure.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.closest_record import SCRIPTS, Tool
+from benchmarks.closest_record import LIMIT_SECONDS, SCRIPTS, Tool
 from benchmarks.peers.margins_measure import Axes, Task
 
-SECONDS = 300
 MEMORY_MIB = 8 * 1024
 
 
@@ -61,7 +60,7 @@ class Fitted:
 
 
 def run(fitter: Fitter, task: Task, tolerance: float) -> Fitted:
-    """One fit, in a process of its own; stopped at SECONDS of wall clock or MEMORY_MIB of resident memory."""
+    """One fit, in a process of its own; stopped at LIMIT_SECONDS of CPU time or MEMORY_MIB of resident memory."""
     with tempfile.TemporaryDirectory() as folder:
         asked, answer = Path(folder) / "task.npz", Path(folder) / "answer.npz"
         printed, failed = Path(folder) / "printed", Path(folder) / "failed"
@@ -87,13 +86,11 @@ def run(fitter: Fitter, task: Task, tolerance: float) -> Fitted:
 
 
 def _watch(process: subprocess.Popen[bytes]) -> str:
-    start = time.perf_counter()
     while process.poll() is None:
-        reason = ""
-        if time.perf_counter() - start > SECONDS:
-            reason = f"not done in {SECONDS} s"
-        elif _resident_mib(process.pid) > MEMORY_MIB:
-            reason = f"over {MEMORY_MIB / 1024:.0f} GiB after {time.perf_counter() - start:.0f} s"
+        seconds, resident = _spent(process.pid)
+        reason = f"over {MEMORY_MIB / 1024:.0f} GiB after {seconds:.0f} CPU s" if resident > MEMORY_MIB else ""
+        if seconds > LIMIT_SECONDS:
+            reason = f"not done in {LIMIT_SECONDS} CPU s"
         if reason:
             process.kill()
             process.wait()
@@ -102,12 +99,14 @@ def _watch(process: subprocess.Popen[bytes]) -> str:
     return ""
 
 
-def _resident_mib(pid: int) -> float:
+def _spent(pid: int) -> tuple[float, float]:
+    """CPU seconds and resident MiB of a process, nought when it has ended."""
     try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+        return 0.0, 0.0
+    ticks = int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK"), int(fields[21]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def population(shape: Sequence[int], rows: int, seed: int) -> np.ndarray:

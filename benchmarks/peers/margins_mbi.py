@@ -2,8 +2,8 @@
 
 Every margin is a measurement without noise. Exact estimators need tables over the cliques of a junction tree; the
 mixture of products needs none. mbi shows its margins every 50 steps: the fit ends where their residuals are small,
-after $MBI_SECONDS, or after 5000 steps. Making a model of them that answers more than the margins is not counted in
-its time, and left out where a clique is larger than MODEL_CELLS, because it takes longer than the fit.
+after $MBI_SECONDS of CPU time, or after 5000 steps. Making a model of them that answers more than the margins takes
+longer than the fit: it is not counted in its time, and left out where a clique is larger than MODEL_CELLS.
 """
 
 import os
@@ -59,7 +59,7 @@ ESTIMATORS = {"accelerated": Accelerated, "mixture": Mixture}
 
 
 def fitted(task: Task, tolerance: float | None) -> Found:
-    start = time.perf_counter()
+    start = time.process_time()
     limit = float(os.environ.get("MBI_SECONDS", "inf"))
     names = [f"v{axis:02}" for axis in range(len(task.shape))]
     domain, total = Domain(names, task.shape), float(task.margins[0][1].sum())
@@ -76,8 +76,8 @@ def fitted(task: Task, tolerance: float | None) -> Found:
         looks += 1
         shown[:] = [marginals]
         matched = tolerance is not None and task.residual(_project_of(marginals, names, total)) <= tolerance
-        if matched or time.perf_counter() - start > limit:
-            status = "matched" if matched else f"stopped at {limit:.0f} s"
+        if matched or time.process_time() - start > limit:
+            status = "matched" if matched else f"stopped at {limit:.0f} CPU s"
             raise Enough
 
     estimator = ESTIMATORS[os.environ.get("MBI_ESTIMATOR", "accelerated")]()
