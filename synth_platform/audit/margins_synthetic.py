@@ -7,17 +7,18 @@ by chance with at most FALSE_ALARM.
 
 Too near the true rows is a matter of the other side: for whatever true shares, Pearson's Σ (s − n q)²/(n p) of counts s
 drawn from p is stochastically at least χ² with k − 1 degrees of freedom, but for the steps of whole counts: only tables
-are judged in which one given outcome is rare enough. FALSE_ALARM of it again.
+are judged in which one given outcome is rare enough. Of any model, a given table is drawn with at most the probability
+that its own shares give it: so rare tables that are those of the people, or of another replicate, are no draws.
+FALSE_ALARM of each of the three.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import combinations
 
 import numpy as np
-from scipy.special import rel_entr
+from scipy.special import gammaln, rel_entr, xlogy
 from scipy.stats import chi2
 
 from synth_platform.audit.findings import Findings
@@ -59,7 +60,7 @@ def audit_synthetic(
             if plan["rows"] is None:
                 found.holds(f"{here}/rows/total", "length", abs(rows - total) <= 0.5 + 1e-6, "not the model's total")
             wrong -= _replicate(found, here, replicate, space, fitted, true, FALSE_ALARM / judged)
-    _copies(found, name, replicates, names, space, fitted)
+    _copies(found, name, replicates, names, space)
     return wrong
 
 
@@ -134,12 +135,15 @@ def _not_the_people(
     alarm: float,
 ) -> None:
     for names, table, people in zip(space.tables, counts, true, strict=True):
-        if names not in fitted or table is None or people is None:
+        if table is None or people is None:
             continue
-        near = nearer_than_drawn(table, people, fitted[names], alarm)
+        here = f"{name}/{title(names)}"
+        if most_likely(people) <= math.log(alarm):
+            same = np.array_equal(table, people)
+            found.holds(f"{here}/identical", "near_the_people", not same, "a table of the private rows themselves")
+        near = nearer_than_drawn(table, people, fitted[names], alarm) if names in fitted else None
         if near is not None:
-            here = f"{name}/{title(names)}/people"
-            found.holds(here, "near_the_people", not near, "nearer to the private rows than a draw is")
+            found.holds(f"{here}/people", "near_the_people", not near, "nearer to the private rows than a draw is")
 
 
 def nearer_than_drawn(counts: FloatArray, people: FloatArray, probabilities: FloatArray, alarm: float) -> bool | None:
@@ -154,33 +158,21 @@ def nearer_than_drawn(counts: FloatArray, people: FloatArray, probabilities: Flo
     return float((apart**2 / expected[cells]).sum()) < float(chi2.ppf(alarm, int(cells.sum()) - 1))
 
 
-def _copies(
-    found: Findings,
-    name: str,
-    replicates: Sequence[Document],
-    names: Sequence[str],
-    space: Space,
-    fitted: dict[Names, FloatArray],
-) -> None:
+def _copies(found: Findings, name: str, replicates: Sequence[Document], names: Sequence[str], space: Space) -> None:
     """No two replicates have the same rows, where two draws have them by chance with at most FALSE_ALARM."""
-    if len(replicates) < 2:
-        return
-    rows = whole(replicates[0], "rows")
-    pairs = len(replicates) * (len(replicates) - 1) / 2
-    if pairs * min((collision(rows, p) for p in fitted.values()), default=1.0) > FALSE_ALARM:
-        found.notes.append(f"{name}: draws of so few rows may be equal by chance")
-        return
-    for first, second in combinations(range(len(names)), 2):
-        found.holds(f"{name}/{first}-{second}/apart", "copies", names[first] != names[second], "two with one content")
+    pairs = math.comb(len(replicates), 2)
+    for first, replicate in enumerate(replicates[:-1]):
+        held = sequence(replicate, "one_way" if item(replicate, "tables") is None else "tables")
+        least = min(most_likely(np.array(table, dtype=np.float64)) for table in held)
+        if least + math.log(pairs) > math.log(FALSE_ALARM):
+            found.notes.append(f"{name}/{first}: draws of so few rows may be equal by chance")
+            continue
+        for second in range(first + 1, len(names)):
+            apart = names[first] != names[second]
+            found.holds(f"{name}/{first}-{second}/apart", "copies", apart, "two with one content")
 
 
-def collision(rows: int, probabilities: FloatArray) -> float:
-    """About the probability that two draws have the same counts: ∏ (4π n p)^(−½) over cells, times (4π n)^½.
-
-    Cells of fewer than ten expected rows are put together, which makes two draws the more alike.
-    """
-    expected = rows * probabilities.ravel()
-    large = expected[expected >= _EXPECTED]
-    rest = float(expected[expected < _EXPECTED].sum())
-    cells = [*large.tolist(), *([rest] if rest >= _EXPECTED else [])]
-    return math.exp(0.5 * math.log(4 * math.pi * max(rows, 1)) - 0.5 * sum(math.log(4 * math.pi * e) for e in cells))
+def most_likely(counts: FloatArray) -> float:
+    """Log of the greatest probability of these counts under any model: that of their own shares."""
+    rows = float(counts.sum())
+    return float(gammaln(rows + 1) - gammaln(counts + 1).sum() + xlogy(counts, counts / max(rows, 1.0)).sum())

@@ -280,6 +280,7 @@ TOUCHED: dict[str, tuple[str, Change]] = {
     "another total": ("model/total", lambda e: e["model"].update(total=e["model"]["total"] + 1)),
     "probabilities of another model": ("model/sex/agrees", probabilities_moved),
     "the private rows as a replicate": ("synthetic/1/age+region/people", true_rows),
+    "tables of the private rows": ("synthetic/1/region+marital?status/identical", true_rows),
     "a replicate of other people": ("synthetic/0/region/drawn", skewed),
     "a replicate that does not add up": ("synthetic/1/age+sex/age", one_row_moved),
     "a replicate of more rows": ("synthetic/1/rows", one_row_moved),

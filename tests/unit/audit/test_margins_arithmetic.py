@@ -17,7 +17,7 @@ from synth_platform.audit.findings import MalformedError
 from synth_platform.audit.margins_bounds import intervals, joint_bounds, narrowed
 from synth_platform.audit.margins_disclosure import figures, groups
 from synth_platform.audit.margins_protection import largest_remainders, protected, released_count
-from synth_platform.audit.margins_synthetic import collision, fits, nearer_than_drawn, threshold
+from synth_platform.audit.margins_synthetic import fits, most_likely, nearer_than_drawn, threshold
 from synth_platform.audit.margins_tables import Space
 from synth_platform.audit.margins_utility import band, voas_williamson
 
@@ -174,21 +174,10 @@ def test_draws_are_not_near_people_and_people_are() -> None:
     assert nearer_than_drawn(people[:3], people[:3], p[:3] / p[:3].sum(), 1e-12) is None
 
 
-@pytest.mark.parametrize("p", [[0.5, 0.5], [0.2, 0.8], [0.3, 0.3, 0.4]])
-def test_two_draws_are_equal_about_as_often_as_is_said(p: list[float]) -> None:
-    rows = 80
-    outcomes = [x for x in product(range(rows + 1), repeat=len(p)) if sum(x) == rows]
-    exact = float((multinomial.pmf(outcomes, rows, p) ** 2).sum())
-    assert collision(rows, np.array(p)) == pytest.approx(exact, rel=0.05)
-
-
-def test_rare_cells_make_draws_no_rarer() -> None:
-    """Cells of few expected rows count as one, or as none where they are few together."""
-    assert collision(1_000, np.array([0.5, 0.498, 0.001, 0.001])) == pytest.approx(
-        collision(1_000, np.array([0.5, 0.498]))
-    )
-    many = np.array([0.5, 0.4, *np.full(100, 0.001)])
-    assert collision(1_000, many) == pytest.approx(collision(1_000, np.array([0.5, 0.4, 0.1])))
+def test_no_model_makes_a_table_likelier_than_its_own_shares() -> None:
+    draw, counts = np.random.default_rng(4), np.array([3.0, 0.0, 40.0, 7.0])
+    assert most_likely(counts) == pytest.approx(multinomial.logpmf(counts, 50, counts / 50))
+    assert all(multinomial.logpmf(counts, 50, p) < most_likely(counts) for p in draw.dirichlet(counts + 0.1, 200))
 
 
 def test_the_statistic_is_the_propensity_score_of_a_saturated_model() -> None:
