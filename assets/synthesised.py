@@ -50,6 +50,10 @@ CLAIM = (
 Counted = Any  # PrivateTable[Rows] | MarginSet
 Protected = Any  # MarginSet | NoisyMargins
 Model = Any  # Fitted
+IN_WORDS = {
+    "sdc": "SDC: coarsening bounds what the tables say; it is not differential privacy",
+    "dp": "DP: one person more or less changes little of what can be learned, by the ledger's figures",
+}
 SHOWN = 60  # margins in a table of metadata
 
 
@@ -320,13 +324,13 @@ def _release_metadata(
     own = {
         "decision": decision["decision"],
         "policy": decision["policy"],
-        "assurance": decision["assurance"],
+        "assurance": IN_WORDS[decision["policy"]],
         "package_name": package.name,
         "package": dg.MetadataValue.path(str(package)),
         "published_zone": "released",
     }
     if decision["ledger"] is None:
-        return own | {"not promised": "differential privacy: coarsening bounds what tables say, not what is learned"}
+        return own
     return own | {
         "epsilon_tight": significant(decision["ledger"]["epsilon_pld"]),
         "epsilon_rdp": significant(decision["ledger"]["epsilon_rdp"]),

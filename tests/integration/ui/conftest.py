@@ -25,6 +25,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from resources.cohorts import CohortRegistry
 from resources.home import SynthHome
+from tests.parish import CENSUS, write_census
 
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 SYNTH = Path(sys.executable).with_name("synth")
@@ -74,7 +75,7 @@ class Page:
 
 @pytest.fixture(scope="session")
 def finished_home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Environment of a home in which one DP table and one list were released, and the copying control was refused.
+    """Environment of a home with a released DP table, a list, a census under both policies, and a refused control.
 
     A wide plan and wide gates, because noise is never the same twice and this is a test of what the pages show.
     """
@@ -89,10 +90,13 @@ def finished_home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SYNTH_", "DAGSTER_"))}
     environment |= {"SYNTH_HOME": str(folder / "home"), "OPENBLAS_NUM_THREADS": "1"}
     (folder / "home").mkdir()
-    CohortRegistry(path=str(SynthHome(folder / "home").cohorts)).add(folder / "virtual")
+    registry = CohortRegistry(path=str(SynthHome(folder / "home").cohorts))
+    registry.add(folder / "virtual")
+    registry.add(write_census(folder / CENSUS))
     for command in (
         ["run", "virtual", "--generator", "G0A", "--generator", "S_COPY"],
         ["discover", "virtual", "--contrast", "s1"],
+        ["run", CENSUS],
     ):
         done = subprocess.run(
             [SYNTH, *command], check=False, env=environment, capture_output=True, text=True, timeout=300

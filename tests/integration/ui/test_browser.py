@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.parish import CENSUS, KEPT, NOISY, SDC
+
 SYNTH = Path(sys.executable).with_name("synth")
 PROGRAMS = (Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver"))
 MISSING = [str(program) for program in PROGRAMS if not os.access(program, os.X_OK)]
@@ -79,6 +81,30 @@ def test_a_list_of_discoveries_leads_to_its_ledger_entries(page: Any, finished_h
     )
     for entry in json.loads(told.stdout)[0]["entries"]:
         assert entry in shown
+
+
+def test_a_census_shows_its_chain_and_its_policy(page: Any, finished_home: dict[str, str]) -> None:
+    """The chain of both policies as a graph; what each release promises; why a plan that keeps zeros was refused."""
+    chain = ("curated", "coarsened", "disclosure_gate", "model", "synthetic", "utility_gate", "decision", "release")
+    shown = page.open("/locations/synth_platform.definitions/asset-groups/margins", *chain)
+    assert set(chain) <= set(shown.split())
+    page.open("/locations/synth_platform.definitions/asset-groups/dp_margins", "measured", "release")
+    page.open(
+        f"/assets/margins/release?view=partitions&partition={CENSUS}%7C{SDC}",
+        "ELIGIBLE_SDC",
+        "it is not differential privacy",
+    )
+    shown = page.open(
+        f"/assets/dp_margins/release?view=partitions&partition={CENSUS}%7C{NOISY}", "ELIGIBLE_FORMAL", "M_COUNTS"
+    )
+    told = subprocess.run(
+        [SYNTH, "decisions", "--json"], env=finished_home, capture_output=True, check=True, timeout=120
+    )
+    [noisy] = [one for one in json.loads(told.stdout) if one["plan"] == NOISY]
+    assert all(entry in shown for entry in noisy["ledger"]["entries"])
+    page.open(
+        f"/assets/margins/disclosure_gate?view=partitions&partition={CENSUS}%7C{KEPT}", "FAIL", "attribute_disclosed"
+    )
 
 
 def test_the_governance_view_changes_nothing(page: Any) -> None:
