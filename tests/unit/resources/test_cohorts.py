@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from resources.cohorts import CohortRegistry, load_registered
+from synth_platform.contract.census_spec import CensusSpec
 from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError
 from synth_platform.contract.genotype_spec import GenotypeSpec
 
 COHORTS = Path(__file__).resolve().parents[3] / "cohorts"
-VIRTUAL, GWAS = COHORTS / "virtual", COHORTS / "virtual_gwas"
+VIRTUAL, GWAS, CENSUS_DEMO = COHORTS / "virtual", COHORTS / "virtual_gwas", COHORTS / "census_demo"
 
 
 @pytest.fixture
@@ -74,6 +75,21 @@ def test_either_kind_asked_for_as_the_other_is_refused(registry: CohortRegistry)
         registry.spec("virtual_gwas")
     with pytest.raises(CohortSpecError, match="'virtual' is a cohort of tables, not a genotype study"):
         registry.study("virtual")
+
+
+def test_a_census_is_registered_beside_them(registry: CohortRegistry) -> None:
+    """Claim: a folder with a census.yaml is found by its name, as a census alone; it has no matrices and no contrasts."""
+    assert isinstance(registry.add(CENSUS_DEMO), CensusSpec)
+    registry.add(GWAS)
+    registry.add(VIRTUAL)
+    assert (registry.cohorts(), registry.censuses()) == (["virtual"], ["census_demo"])
+    assert registry.census("census_demo") == load_registered(CENSUS_DEMO)
+    for use in (registry.spec, registry.contrasted):
+        with pytest.raises(CohortSpecError, match="'census_demo' is a census.*synth run census_demo runs its plans"):
+            use("census_demo")
+    for other in ("virtual", "virtual_gwas"):
+        with pytest.raises(CohortSpecError, match=f"'{other}' is no census"):
+            registry.census(other)
 
 
 def test_a_folder_of_both_kinds_is_refused(registry: CohortRegistry, tmp_path: Path) -> None:
