@@ -78,14 +78,14 @@ def test_either_kind_asked_for_as_the_other_is_refused(registry: CohortRegistry)
 
 
 def test_a_census_is_registered_beside_them(registry: CohortRegistry) -> None:
-    """Claim: a folder with a census.yaml is found by its name, as a census alone; it has no matrices and no contrasts."""
+    """Claim: a folder with a census.yaml is found by its name, as a census; it has neither matrices nor contrasts."""
     assert isinstance(registry.add(CENSUS_DEMO), CensusSpec)
     registry.add(GWAS)
     registry.add(VIRTUAL)
     assert (registry.cohorts(), registry.censuses()) == (["virtual"], ["census_demo"])
     assert registry.census("census_demo") == load_registered(CENSUS_DEMO)
     for use in (registry.spec, registry.contrasted):
-        with pytest.raises(CohortSpecError, match="'census_demo' is a census.*synth run census_demo runs its plans"):
+        with pytest.raises(CohortSpecError, match=r"'census_demo' is a census.*synth run census_demo runs its plans"):
             use("census_demo")
     for other in ("virtual", "virtual_gwas"):
         with pytest.raises(CohortSpecError, match=f"'{other}' is no census"):
