@@ -42,7 +42,7 @@ def advice(spec: CensusSpec, name: str, folder: Path, disclosure: Document) -> l
     return [*said, f"band, group or drop variables with rare categories in the recipe{where}"]
 
 
-def swollen(protected: MarginSet, limit: int) -> list[str]:
+def swollen(protected: MarginSet, plan: SdcPlan) -> list[str]:
     """Whether small counts that were lifted outweigh the true ones: then no table can follow the margins.
 
     Figures are of protected margins, whose totals would be equal if protection had changed nothing.
@@ -52,9 +52,10 @@ def swollen(protected: MarginSet, limit: int) -> list[str]:
     if times < SWOLLEN:
         return []
     widest = max(most.names, key=lambda name: len(protected.domain.project([name]).variables[0]))
+    who = "" if plan.zeros == "lifted" else " with people"
     return [
-        f"{most.title} counts {times:.3g} times as many people as {least.title}, since every combination counts as "
-        f"{limit} at least: band, group or drop {widest}, or write combine_below in the recipe"
+        f"{most.title} counts {times:.3g} times as many people as {least.title}, since every combination{who} counts "
+        f"as {plan.limit} at least: band, group or drop {widest}, or write combine_below in the recipe"
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,7 +68,7 @@ def margins(
         plan = {"policy": "dp", "epsilon": dp_epsilon}
     if tables is None:
         _refuse({"totals": totals}, "microdata have one total; leave it out")
-    _require_empty(out)
+    _require_usable(out)
     plan |= {"replicates": replicates, "rows": rows, "seed": seed}
 
     from synth_platform.cli.margins_run import readable
@@ -107,7 +108,7 @@ def _run(spec: CensusSpec, folder: Path, out: Path) -> dict[str, Any]:
         with step("coarsening margins and auditing what they disclose"):
             protected, disclosure = disclosed(spec, plan, census)
         if disclosure["status"] == "PASS":
-            said = swollen(protected, plan.limit)
+            said = swollen(protected, plan)
             for line in said:
                 typer.echo(f"warning: {line}", err=True)
             made = make_coarsened(spec, name, census, protected, disclosure)
@@ -120,7 +121,7 @@ def _run(spec: CensusSpec, folder: Path, out: Path) -> dict[str, Any]:
         made = make_noisy(spec, name, census, home())
         protected = made.protected
     with step("writing"):
-        _make(out)
+        out.mkdir(parents=True, exist_ok=True)
         restricted = write_restricted(out, spec, census, disclosure, made)
         package = None if made is None else write_released(out, spec, name, made)
     return report(spec, name, protected, disclosure, made, package=package, restricted=restricted, advice=said)
@@ -152,13 +153,9 @@ def _refuse(options: Mapping[str, object], why: str) -> None:
             fail(f"--{name}: {why}")
 
 
-def _require_empty(out: Path) -> None:
+def _require_usable(out: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         fail(f"--out {out} is there already and not empty; results of two runs would mix: name a new folder")
-
-
-def _make(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        fail(f"--out {out} cannot be made: {error.strerror}; name another folder")
+    above = next(parent for parent in (out.absolute(), *out.absolute().parents) if parent.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        fail(f"--out {out} cannot be made: {above} is no folder that you may write to; name another one")

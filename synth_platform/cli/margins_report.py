@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from synth_platform.cli.margins_advice import REASONS
-from synth_platform.cli.margins_run import Made
+from synth_platform.cli.margins_run import Made, plural
 from synth_platform.contract.census_spec import CensusSpec
 from synth_platform.margins.census import Microdata
 from synth_platform.margins.margin import MarginSet
@@ -134,7 +134,7 @@ def summary(document: Document) -> list[str]:
     if disclosure is not None:
         found = "; ".join(REASONS[reason] for reason in disclosure["reasons"])
         lines.append(
-            f"  disclosure  {disclosure['status']}, {disclosure['tables']:,} tables by "
+            f"  disclosure  {disclosure['status']}, {plural(disclosure['tables'], 'table')} by "
             f"{disclosure['method'].replace('_', ' ')}{f': {found}' if found else ''}"
         )
     if document["entries"]:
@@ -144,7 +144,7 @@ def summary(document: Document) -> list[str]:
     if fit is not None:
         lines.append(
             f"  fit         {fit['engine'].replace('_', ' ')}, {fit['status'].replace('_', ' ')}; {fit['missed']:,} of "
-            f"{document['margins']:,} margins missed, by at most {fit['largest_residual']:.2g} of the people"
+            f"{plural(document['margins'], 'margin')} missed, by at most {fit['largest_residual']:.2g} of the people"
         )
     if utility is not None:
         lines.append(f"  utility     {_utility_words(utility)}")

@@ -67,6 +67,11 @@ def step(what: str) -> Iterator[None]:
     typer.echo(f"{time.monotonic() - start:.1f} s", err=True)
 
 
+def plural(number: int, what: str) -> str:
+    """Two tables, one table."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 @contextmanager
 def readable() -> Iterator[None]:
     """Errors of library code, whose messages are made of public names, as errors of this command."""
@@ -79,13 +84,19 @@ def readable() -> Iterator[None]:
 
 
 def read_source(spec: CensusSpec, folder: Path) -> Microdata | MarginSet:
-    """The source of a census in `folder`. Raises as `read_census` does, and MarginsError for a variable named count.
+    """The source of a census in `folder`.
 
-    Such a variable could not be told from the counts of the released margins.
+    Raises as `read_census` does, and MarginsError for a single variable, or for one named count, which could not be
+    told from the counts of the released margins.
     """
     with quiet_errors("reading the file", readable=(ValueError,)):
         census = read_census(spec, folder)
     domain = census.domain if isinstance(census, MarginSet) else census.curated.rows.domain
+    if len(domain.names) == 1:
+        raise MarginsError(
+            f"{spec.source.microdata or spec.source.tables} has one variable, {domain.names[0]!r}; tables of two and "
+            "more are made here. CSV is split at commas, not at other signs"
+        )
     taken = next((name for name in domain.names if name.casefold() == "count"), None)
     if taken is not None:
         raise MarginsError(f"column {taken!r} has the name of the counts in released margins; rename it")
@@ -166,7 +177,7 @@ def make_noisy(spec: CensusSpec, name: str, census: Microdata, home: SynthHome) 
 def _synthesised(
     protected: MarginSet, plan: SdcPlan | DpPlan, real: Rows | None
 ) -> tuple[Fitted, pl.DataFrame, Document]:
-    with step(f"fitting {len(protected.margins):,} margins of {len(protected.domain.variables)} variables"):
+    with step(f"fitting {plural(len(protected.margins), 'margin')} of {len(protected.domain.variables)} variables"):
         fitted = model(protected, plan)
     with step("drawing tables"):
         drawn = tables(fitted, plan)

@@ -237,6 +237,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     "one column twice": (b"sex,sex\nf,m\n", "'sex' twice"),
     "missing value": (b"sex,age\nf,1\nm,\n", "column 'age' has missing values"),
     "count as a variable": (b"sex,Count\nf,1\nm,2\n", "column 'Count' has the name of the counts"),
+    "other separators": (b"a;b\nx;y\n", "has one variable, 'a;b'"),
     "identifier": (b"id\n" + b"".join(b"SECRET%d\n" % n for n in range(200)), "column 'id' looks like an identifier"),
 }
 
@@ -281,6 +282,13 @@ def test_results_of_two_runs_do_not_mix(synth: Synth, census: Path, tmp_path: Pa
     assert result.exit_code == 2
     assert "is there already and not empty" in result.stderr
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["mine.txt"]
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_the_work(synth: Synth, census: Path) -> None:
+    result = synth(census, "--out", census / "out")
+    assert result.exit_code == 2
+    assert "cannot be made" in result.stderr
+    assert "reading" not in result.stderr
 
 
 def test_an_altered_package_is_no_source(synth: Synth, census: Path, tmp_path: Path) -> None:
