@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 from scipy.stats import chi2_contingency
@@ -61,7 +62,8 @@ def audit_utility_of_margins(
     share = float(synthetic[0].sum()) / rows[0] if synthetic[0] is not None else math.nan
     claimed = number(document, "independent_sample")
     found.close(f"{name}/independent_sample", "ratio", claimed, 1 / (1 - share), tolerance=_RELATIVE * claimed)
-    worst = []
+    worst, unheld = [], set()
+    fitted = {frozenset(part) for margin in margins for size in (2, 3) for part in combinations(margin, size)}
     for size, key in ((2, "two_way"), (3, "three_way")):
         tables = [mapping({key: table}, key) for table in sequence(document, key)]
         due = math.comb(len(space.names), size)
@@ -71,14 +73,14 @@ def audit_utility_of_margins(
             names = tuple(map(str, sequence(table, "names")))
             here = f"{name}/{title(names)}"
             with found.section(here):
-                preserved = any(set(names) <= set(margin) for margin in margins)
+                preserved = frozenset(names) in fitted
                 found.same(f"{here}/preserved", "preserved", item(table, "preserved"), preserved)
                 ratio = number(table, "s_pmse")
                 found.same(f"{here}/band", "band", text(table, "band"), band(ratio), public=False)
                 worst += [band(ratio)] if preserved and size == 2 else []
                 sides = held.get(by_variables.get(frozenset(names), ()))
                 if sides is None or sides[0] is None or sides[1] is None:
-                    found.uncovered.append(f"{here}/vw")
+                    unheld.add(key)
                     continue
                 statistic, degrees = voas_williamson(sides[0], sides[1])
                 found.same(f"{here}/df", "df", whole(table, "df"), degrees, public=False)
@@ -86,6 +88,7 @@ def audit_utility_of_margins(
                 found.close(f"{here}/vw", "voas_williamson", number(table, "vw"), statistic, tolerance=tolerance)
                 own = statistic / degrees if degrees else 0.0
                 found.close(f"{here}/s_pmse", "ratio", ratio, own, tolerance=tolerance)
+    found.uncovered += [f"{name}/{key}/vw_of_some" for key in sorted(unheld)]
     order = [word for _, word in BANDS]
     found.same(f"{name}/status", "status", status, max(worst, key=order.index) if worst else NOT_ASSESSED)
     for model in MODELS:
