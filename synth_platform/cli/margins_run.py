@@ -141,6 +141,12 @@ def make_noisy(spec: CensusSpec, name: str, census: Microdata, home: SynthHome) 
     ledger, store = home_ledger(home), statistic_store(home)
     with step("buying noisy margins"):
         rows = close_census(census, fingerprint_key(HomeResource(root=str(home.root))))
+        for entry in ledger.entries():
+            if entry.input_fingerprint == rows.source and entry.domain != privacy.domain:
+                raise MarginsError(
+                    f"the people of {spec.source.microdata} are charged to privacy domain {entry.domain!r} already, "
+                    f"and have one budget; say --domain {entry.domain}"
+                )
         if privacy.domain not in ledger.domains():
             ledger.set_budget(privacy.domain, privacy.budget.epsilon, privacy.budget.delta)
         curator = Curator(

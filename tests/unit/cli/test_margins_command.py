@@ -182,6 +182,10 @@ def test_noise_is_paid_for_once(synth: Synth, census: Path, tmp_path: Path) -> N
     assert refused.exit_code == 2
     assert "BUDGET_EXCEEDED" in refused.stderr
     assert "synth ledger cap" in refused.stderr
+    elsewhere = synth(*terms[:-3], "--domain", "other", "--recipe", recipe, "--out", "three")
+    assert elsewhere.exit_code == 2
+    assert "say --domain toy" in elsewhere.stderr
+    assert home_ledger(SynthHome(tmp_path / "home")).domains() == ("toy",)
     assert not (tmp_path / "three").exists()
 
 
