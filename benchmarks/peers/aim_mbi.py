@@ -26,6 +26,7 @@ import numpy as np  # noqa: E402
 from mbi import Dataset, Domain, LinearMeasurement, estimation, junction_tree  # noqa: E402
 
 ITERATIONS = 1000
+CLEARED = 8  # rounds: every model is compiled anew, and the kernel's limit of memory maps ends a process that keeps all
 TOLERANCE = 1e-4  # relative fall of the loss over a block of steps, at which mbi's own rule ends a fit
 
 
@@ -82,6 +83,8 @@ def run(task: dict[str, np.ndarray]) -> tuple[object, list[tuple[str, ...]], flo
         before = modelled(chosen)
         measure(chosen)
         model, rounds = fit(model), rounds + 1
+        if rounds % CLEARED == 0:
+            jax.clear_caches()
         if np.abs(modelled(chosen) - before).sum() <= sigma * np.sqrt(2 / np.pi) * before.size:
             sigma, choice = sigma / 2, choice * 2
         print(rounds, chosen, round(spent / total, 3), round(time.process_time()), file=sys.stderr, flush=True)

@@ -49,6 +49,7 @@ CODE = "M_CHOICE"
 ROUNDS_A_VARIABLE = 3
 ONE_WAY_SHARE, SELECTION_SHARE = 0.1, 0.1  # of mu² for all one-way margins, and of each round for the choice
 MODEL_CELLS = 2**18
+MOST_SUBSETS = 2**15
 ROUGH = 0.5  # tolerance of the models in between
 
 _GRAIN = 2.0**-10
@@ -97,10 +98,15 @@ def choose_and_measure(
     in the last model: they agree, none is below nought, their one total is noisy. One that another holds is left out.
 
     A deterministic function of the answers. Raises ValueError, before anything is asked, for margins that are none of
-    the domain or leave a variable uncounted, zeros that no model has room for, and mu or rounds out of range; and as
-    `ask` does.
+    the domain, leave a variable uncounted or have too many subsets, zeros that no model has room for, and mu or rounds
+    out of range; and as `ask` does.
     """
     require_usable(domain, workload, zeros)
+    if sum(2 ** len(names) for names in workload) > MOST_SUBSETS:
+        raise ValueError(
+            f"the margins have more than {MOST_SUBSETS:,} subsets to choose from: name fewer margins, of fewer "
+            "variables"
+        )
     weights = _candidates(domain, workload)
     if covering_cells(domain, [zero.names for zero in zeros]) > MODEL_CELLS:
         raise ValueError(

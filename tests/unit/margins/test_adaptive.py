@@ -262,6 +262,16 @@ def test_what_cannot_be_done_is_refused_before_anything_is_paid(workload, zeros,
     assert not asked.queries
 
 
+def test_a_margin_of_too_many_variables_is_refused():
+    """Fifteen binary variables have a small table and all there may be of subsets; with a pair it is too many."""
+    names = [f"v{at}" for at in range(15)]
+    domain = Domain(tuple(Variable(name, ("no", "yes")) for name in names))
+    asked = Asked(Rows(domain, np.zeros((5, 15), np.int64)))
+    with pytest.raises(ValueError, match="name fewer margins, of fewer variables"):
+        choose_and_measure(asked.ask, domain, [names, names[:2]], (), 1.0, 1)
+    assert not asked.queries
+
+
 def test_zeros_that_no_model_has_room_for_are_refused(monkeypatch):
     monkeypatch.setattr("synth_platform.margins.adaptive.MODEL_CELLS", 10)
     asked = Asked(people(10))
