@@ -8,7 +8,7 @@ Gaussian mechanism at (ε, δ); AIM as it was published spends less of it, as it
 variation from the table of the rows, of all pairs and of 120 triples drawn once, mean over seeds (largest distance from
 it). Ours are those of the distribution that is fitted to the margins, mbi's those of its model; no table is drawn. mbi
 runs in an environment of its own (see `closest_record`), with room for a model of the same 2^18 cells, and is stopped
-after SECONDS: it compiles every model anew. --few takes seven of the variables (443,520 cells), where it is done sooner.
+after SECONDS: it compiles every model anew. --few: seven of the variables (443,520 cells), where it is done sooner.
 """
 
 from __future__ import annotations
