@@ -137,7 +137,7 @@ class Recipe(Strict):
                 "two_way, or a list of lists of columns such as [[age, sex], [region]], with two_way as its first "
                 "entry where every pair of columns is meant as well"
             )
-        return margins
+        return margins if named else "two_way"
 
     @property
     def every_pair(self) -> bool:

@@ -119,7 +119,8 @@ class Recoded:
         value = self.table["label"]
         gone = value.is_in(small)
         label = value.set(gone, into)
-        kept = tuple(name for name in self.categories if name not in set(small))
+        dropped = set(small)
+        kept = tuple(name for name in self.categories if name not in dropped)
         total = int(sum(counted.get(name, 0) for name in (*small, into)))
         told = CurationStep("combined", (into,), self._rows(gone), {into: tuple(small)}, total < below)
         categories = tuple(dict.fromkeys((*kept, into)))

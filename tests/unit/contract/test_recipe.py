@@ -60,7 +60,7 @@ def test_margins_are_every_pair_or_named_or_both(load):
     assert (named.every_pair, named.named_margins) == (False, (higher,))
     assert (both.every_pair, both.named_margins) == (True, (higher,))
     assert Recipe.model_validate(both.model_dump(mode="json")) == both
-    assert load("margins: [two_way]").every_pair
+    assert load("margins: [two_way]") == every
 
 
 @pytest.mark.parametrize(
