@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 import polars as pl
 
-from assets.metadata import CODE_VERSION, ledger_table, open_table_metadata, significant, table
+from assets.metadata import CODE_VERSION, ledger_table, private_table_metadata, significant, table
 from assets.partitions import cohort_of, plan_of
 from assets.publishing import publish
 from checks.audit import AUDIT_PASSES, audit_check
@@ -114,7 +114,11 @@ def synthetic_asset(stage: MarginsStage, partitions: dg.PartitionsDefinition[Any
         frame = stacked(tables(fitted, plan))
         return dg.MaterializeResult(
             value=frame,
-            metadata={"replicates": plan.replicates, "seed": plan.seed, **open_table_metadata(frame)},
+            metadata={
+                "replicates": plan.replicates,
+                "seed": plan.seed,
+                **private_table_metadata(frame),
+            },  # a plan that is blocked tells no total,
             check_results=[
                 schema_check(
                     describe_replicates(frame, fitted.domain, plan.replicates), key, home.validations(context, key)

@@ -64,13 +64,14 @@ def utility(
 ) -> Utility:
     """Compare synthetic rows with the private rows.
 
-    generator: of the permutations of the tree's null. preserved: names of the fitted margins. A domain of two variables
-    has no tables of three. Raises ValueError as `table_utility`, `logistic_propensity` and `Compared` do.
+    generator: of the permutations of the tree's null. preserved: names of the fitted margins. A domain of one variable
+    has no tables of two, and one of two none of three. Raises ValueError as `table_utility`, `logistic_propensity` and
+    `Compared` do.
     """
     compared = Compared(real, synthetic)
     return Utility(
         compared.independent_sample,
-        tuple(table_utility(real, synthetic, 2, preserved)),
+        tuple(table_utility(real, synthetic, 2, preserved)) if len(real.domain.variables) > 1 else (),
         tuple(table_utility(real, synthetic, 3, preserved)) if len(real.domain.variables) > 2 else (),
         _propensity(compared, logistic_propensity(compared)),
         _propensity(compared, cart_propensity(compared, generator)),

@@ -67,3 +67,10 @@ def test_census_rows_drawn_again_are_good_and_rows_without_relations_are_poor():
     )  # every variable alone is the same: main effects see nothing
     assert cut.cart.band == "poor"
     assert np.mean([table.s_pmse for table in cut.two_way]) > 10
+
+
+def test_a_domain_of_one_variable_has_no_tables_of_two() -> None:
+    domain = Domain((Variable("age", ("0-15", "16+")),))
+    real, synthetic = (Rows(domain, np.random.default_rng(seed).integers(0, 2, (60, 1))) for seed in (1, 2))
+    compared = utility(real, synthetic, np.random.default_rng(3), [("age",)])
+    assert (compared.two_way, compared.three_way) == ((), ())
