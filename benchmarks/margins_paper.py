@@ -218,6 +218,14 @@ def people_of(seed: int, own: Recipe) -> Curated:
     return curate(census_1901(seed), own, "generated census")
 
 
+def repeated(real: Rows, synthetic: Rows, fitted: DenseFit, strangers: dict[str, Rows | None]) -> dict[str, float]:
+    """Real uniques, and how many of them a table has, the fit has to have, and rows have that never saw them."""
+    own = replicated_uniques(real, synthetic)
+    found = {"real uniques": own.real, "synthetic table": own.replicated}
+    found |= {name: replicated_uniques(real, rows).replicated for name, rows in strangers.items() if rows is not None}
+    return {**found, "mean of such tables (exact)": expected_replicated(real, fitted, PEOPLE)}
+
+
 def outcomes(
     populations: Iterable[int], own: Recipe, tried: list[Variant], uniques: list[dict[str, float]]
 ) -> pl.DataFrame:
@@ -234,15 +242,8 @@ def outcomes(
                 synthetic = Rows(real.domain, fitted.draw(PEOPLE, np.random.default_rng([population, 1])))
                 found.append(judge(population, solver, variant.title, real, synthetic, fitted.report))
                 if solver == "residuals" and variant.title == "coarsened, zeros lifted":
-                    counts = {
-                        "real uniques": replicated_uniques(real, synthetic).real,
-                        "synthetic table": replicated_uniques(real, synthetic).replicated,
-                        "mean of such tables (exact)": expected_replicated(real, fitted, PEOPLE),
-                        "another sample of the population": replicated_uniques(real, other).replicated,
-                    }
-                    if earlier is not None:
-                        counts["table of a fit to other people"] = replicated_uniques(real, earlier).replicated
-                    uniques.append(counts)
+                    strangers = {"another sample of the population": other, "table of a fit to other people": earlier}
+                    uniques.append(repeated(real, synthetic, fitted, strangers))
                     earlier = synthetic
                 del fitted
         found.append(judge(population, "none", "another sample", real, other, None))
@@ -283,8 +284,6 @@ def paired(table: pl.DataFrame, solver: str) -> str:
         for adjustment in ADJUSTMENTS:
             title = f"adjusted: {adjustment}, zeros {zeros}"
             values = own.filter(pl.col("variant") == title)["two_way"].to_numpy()
-            if not len(values):
-                continue
             cells = []
             for against in ("coarsened", "controlled"):
                 theirs = own.filter(pl.col("variant") == f"{against}, zeros {zeros}")["two_way"].to_numpy()
@@ -307,7 +306,7 @@ def main() -> None:
     arguments = parser.parse_args()
     start, uniques = time.perf_counter(), list[dict[str, float]]()
     if arguments.full:
-        tried = variants(("apportion", "subtract_below_limit"), ("lifted",))[1:]
+        tried = variants(("apportion",), ("lifted",))[1:]
         table = outcomes([1], FULL, tried, uniques)
     else:
         table = outcomes(range(1, arguments.populations + 1), NINE, variants(), uniques)
