@@ -34,7 +34,7 @@ def test_rows_have_the_fitted_probabilities_and_repeat_as_the_effective_sample_s
         assert statistic < chi2.isf(FALSE_ALARM, inhabited.sum() - 1)
     labelled = np.column_stack([np.arange(len(fit.weights))])
     single = Domain((Variable("row", tuple(map(str, labelled[:, 0]))),))
-    numbered = type(fit)(single, labelled.astype(np.int16), fit.weights, {}, fit.report)
+    numbered = type(fit)(single, labelled.astype(np.int16), fit.weights, fit.report)
     one, other = (numbered.draw(ROWS, np.random.default_rng(seed))[:, 0] for seed in (4, 5))
     rate = 1 / fit.report.effective_sample_size
     assert abs((one == other).mean() - rate) < 6 * np.sqrt(rate / ROWS)
