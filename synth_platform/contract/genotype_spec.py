@@ -11,7 +11,7 @@ import yaml
 from pydantic import Field, PositiveInt, ValidationError, ValidationInfo, field_validator, model_validator
 
 from synth_platform.contract.cohort_sections import Budget
-from synth_platform.contract.cohort_spec import CohortSpec, CohortSpecError, faults
+from synth_platform.contract.cohort_spec import CohortSpecError, faults
 from synth_platform.contract.discovery_options import (
     ContrastName,
     DiscoveryPlan,
