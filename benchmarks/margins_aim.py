@@ -53,10 +53,11 @@ TOOLS = {
 }
 
 
-def adult(folder: Path) -> Rows:
-    return curate(
-        pl.read_csv(folder / "adult.csv.gz"), Recipe.model_validate({"variables": BANDS}), "adult.csv.gz"
-    ).rows
+def adult(folder: Path, few: bool) -> Rows:
+    frame, bands = pl.read_csv(folder / "adult.csv.gz"), BANDS
+    if few:
+        frame, bands = frame.select(FEW), {name: own for name, own in BANDS.items() if name in FEW}
+    return curate(frame, Recipe.model_validate({"variables": bands}), "adult.csv.gz").rows
 
 
 def queries(rows: Rows) -> list[tuple[int, ...]]:
