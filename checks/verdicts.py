@@ -17,8 +17,6 @@ ELIGIBLE = "eligible"
 
 # What a reason or a note of a decision means, for readers who do not know the codes.
 IN_WORDS: Mapping[str, str] = {
-    "DISCLOSURE_FAIL": "what the limit hides can be inferred from the margins",
-    "MARGINS_NOT_MATCHED": "the model does not have all margins exactly; the card names those it misses",
     "DUA_NOT_REVIEWED": "the data use agreement was not reviewed for release",
     "CONTROL_GENERATOR": "a control is never released",
     "UNKNOWN_GENERATOR": "the generator is not a registered mechanism",
@@ -38,6 +36,13 @@ IN_WORDS: Mapping[str, str] = {
     "LOW_POWER_UTILITY": "a fresh draw of the truth would keep utility less often than the registered floor",
     "LOW_POWER_CLOSEST_RECORD": "a fresh draw of the truth would pass closest record less often than the floor",
     "LOW_POWER_MEMBERSHIP": "a harmless table would be confirmed less often than the registered floor",
+}
+
+
+# The same of decisions on margins, beside the codes they share with tables.
+MARGINS_IN_WORDS: Mapping[str, str] = {
+    "DISCLOSURE_FAIL": "what the limit hides can be inferred from the margins",
+    "MARGINS_NOT_MATCHED": "the model does not have all margins exactly; the card names those it misses",
 }
 
 
@@ -142,7 +147,8 @@ def margins_utility_check(judged: Mapping[str, Any], asset: dg.AssetKey) -> dg.A
 
 
 def _in_words(code: str) -> str:
-    return f"{IN_WORDS[code]} ({code})"
+    words = {**IN_WORDS, **MARGINS_IN_WORDS}
+    return f"{words[code]} ({code})"
 
 
 def _needed(gate: Gate, instead: str | None) -> str:
