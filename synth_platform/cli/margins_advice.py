@@ -11,6 +11,7 @@ from synth_platform.contract.census_spec import CensusSpec, SdcPlan
 from synth_platform.margins.margin import MarginSet
 
 Document = Mapping[str, Any]
+USUAL = 10  # the limit that is taken where none is given
 COMBINED = (2, 5, 10)  # times the limit: rows below which categories are combined
 SWOLLEN = 1.2  # times the total of the least margin, from which on a person is told
 WORST = 3  # tables that are named where nothing helps
@@ -70,6 +71,8 @@ def _changes(spec: CensusSpec, name: str) -> Iterator[tuple[str, CensusSpec]]:
     if plan.variant != default.variant:
         said = "--variant coarsened" + (" --zeros lifted" if plan.zeros == "kept" else "")
         plans.append((said, default))
+    if plan.limit < USUAL:
+        plans.append((f"--limit {USUAL}", plan.model_copy(update={"limit": USUAL})))
     for words, other in plans:
         yield words, spec.model_copy(update={"plans": {name: other}})
     if spec.source.microdata is None:

@@ -32,6 +32,7 @@ def write_restricted(
         write_json(folder / "disclosure.json", disclosure)
     if made is not None and "two_way" in made.utility:
         write_json(folder / "utility.json", made.utility)
+    if made is not None and made.utility.get("two_way"):  # a single variable has no pairs to draw
         (folder / "heat_map.png").write_bytes(utility_picture(made.utility, f"{spec.title}: first synthetic table"))
     return folder
 
@@ -150,7 +151,9 @@ def summary(document: Document) -> list[str]:
         lines.append(f"  utility     {_utility_words(utility)}")
     if document["rows"] is not None:
         number = document["options"]["replicates"]
-        lines.append(f"  tables      {number} of {document['rows']:,} rows, {document['variables']} variables")
+        lines.append(
+            f"  tables      {number} of {document['rows']:,} rows, {plural(document['variables'], 'variable')}"
+        )
     lines += [f"  reasons     {', '.join(document['reasons'])}"] if document["reasons"] else []
     lines += [f"  try         {line}" for line in document["advice"]]
     lines.append(f"  may leave   {document['released'] or 'nothing'}")

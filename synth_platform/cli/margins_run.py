@@ -37,6 +37,9 @@ from synth_platform.release.margins_rederive import bought, counted
 Document = Mapping[str, Any]
 
 
+OTHER_SIGNS = ";\t|"
+
+
 class MarginsError(ValueError):
     """What was asked of `synth margins` cannot be done; the message says what to do."""
 
@@ -86,16 +89,16 @@ def readable() -> Iterator[None]:
 def read_source(spec: CensusSpec, folder: Path) -> Microdata | MarginSet:
     """The source of a census in `folder`.
 
-    Raises as `read_census` does, and MarginsError for a single variable, or for one named count, which could not be
-    told from the counts of the released margins.
+    Raises as `read_census` does, and MarginsError for a file that is split at other signs than commas, or a variable
+    named count, which could not be told from the counts of the released margins.
     """
     with quiet_errors("reading the file", readable=(ValueError,)):
         census = read_census(spec, folder)
     domain = census.domain if isinstance(census, MarginSet) else census.curated.rows.domain
-    if len(domain.names) == 1:
+    if len(domain.names) == 1 and any(sign in domain.names[0] for sign in OTHER_SIGNS):
         raise MarginsError(
-            f"{spec.source.microdata or spec.source.tables} has one variable, {domain.names[0]!r}; tables of two and "
-            "more are made here. CSV is split at commas, not at other signs"
+            f"{spec.source.microdata} has one column, {domain.names[0]!r}: CSV is split at commas, not at other signs; "
+            "write it again with commas"
         )
     taken = next((name for name in domain.names if name.casefold() == "count"), None)
     if taken is not None:
@@ -183,7 +186,9 @@ def make_noisy(spec: CensusSpec, name: str, census: Microdata, home: SynthHome) 
 def _synthesised(
     protected: MarginSet, plan: SdcPlan | DpPlan, real: Rows | None
 ) -> tuple[Fitted, pl.DataFrame, Document]:
-    with step(f"fitting {plural(len(protected.margins), 'margin')} of {len(protected.domain.variables)} variables"):
+    with step(
+        f"fitting {plural(len(protected.margins), 'margin')} of {plural(len(protected.domain.variables), 'variable')}"
+    ):
         fitted = model(protected, plan)
     with step("drawing tables"):
         drawn = tables(fitted, plan)

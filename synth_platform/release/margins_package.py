@@ -193,6 +193,6 @@ def utility_picture(utility: Document, title: str) -> bytes:
 
 
 def _picture(spec: CensusSpec, utility: Document, decision: Document) -> bytes | None:
-    if spec.publication != "aggregates" or "two_way" not in utility:
+    if spec.publication != "aggregates" or not utility.get("two_way"):
         return None
     return utility_picture(utility, f"{spec.title}: {decision['plan']}")

@@ -116,8 +116,8 @@ def _summary(card: Document) -> str:
     rows, replicates, margins = card["tables"]["rows"], card["tables"]["replicates"], len(card["preserved"])
     tables = "1 table" if replicates == 1 else f"{replicates} tables"
     return (
-        f"{tables} of {rows:,} synthetic rows, {len(card['variables'])} variables. No row was copied from a person: "
-        f"every one was drawn from the distribution of maximum entropy that fits "
+        f"{tables} of {rows:,} synthetic rows, {_number(len(card['variables']), 'variable')}. No row was copied from a "
+        f"person: every one was drawn from the distribution of maximum entropy that fits "
         f"{_number(margins, 'protected margin')}, which {'is' if margins == 1 else 'are'} in this folder too."
     )
 

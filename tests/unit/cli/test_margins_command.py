@@ -17,8 +17,9 @@ from typer.testing import CliRunner
 
 from resources.home import SynthHome
 from resources.ledger import home_ledger
+from synth_platform.cli import margins_advice
 from synth_platform.cli.main import app
-from synth_platform.cli.margins_spec import slug
+from synth_platform.cli.margins_spec import slug, spec_of
 from synth_platform.release.folder import verify_package
 
 Synth = Callable[..., Result]
@@ -241,7 +242,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     "one column twice": (b"sex,sex\nf,m\n", "'sex' twice"),
     "missing value": (b"sex,age\nf,1\nm,\n", "column 'age' has missing values"),
     "count as a variable": (b"sex,Count\nf,1\nm,2\n", "column 'Count' has the name of the counts"),
-    "other separators": (b"a;b\nx;y\n", "has one variable, 'a;b'"),
+    "other separators": (b"a;b\nx;y\n", "has one column, 'a;b'"),
     "identifier": (b"id\n" + b"".join(b"SECRET%d\n" % n for n in range(200)), "column 'id' looks like an identifier"),
 }
 
@@ -277,6 +278,58 @@ def test_bad_tables(synth: Synth, tmp_path: Path, case: str) -> None:
     result = synth("--tables", folder, "--out", "out")
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_one_variable_is_a_census_too(synth: Synth, tmp_path: Path) -> None:
+    """Claim: its own margin is fitted and released; there are no pairs to draw a picture of."""
+    file = tmp_path / "one.csv"
+    file.write_text("sex\n" + "f\nm\n" * 40, "utf-8")
+    result = synth(file, "--out", "out")
+    assert result.exit_code == 0
+    assert "1 margin of 1 variable " in result.stderr
+    assert not (tmp_path / "out" / "restricted" / "heat_map.png").exists()
+    assert (tmp_path / "out" / "released" / "one-margins-sdc" / "margin_01_sex.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "passes", "told"),
+    [
+        ({"limit": 3}, lambda plan, recipe: plan.limit >= 10, ["the margins pass with --limit 10"]),
+        (
+            {},
+            lambda plan, recipe: recipe.combine_below == 50,
+            ["the margins pass with `combine_below: 50` in the recipe"],
+        ),
+        (
+            {"variant": "controlled", "zeros": "kept"},
+            lambda plan, recipe: plan.variant == "coarsened" and plan.zeros == "lifted",
+            ["the margins pass with --variant coarsened --zeros lifted"],
+        ),
+        (
+            {"zeros": "kept"},
+            lambda plan, recipe: False,
+            [
+                "they do not pass with --zeros lifted, `combine_below: 20` in the recipe, `combine_below: 50` in the "
+                "recipe, `combine_below: 100` in the recipe either",
+                "band, group or drop variables with rare categories in the recipe, above all of sex × age",
+            ],
+        ),
+    ],
+)
+def test_advice_is_what_was_tried(
+    monkeypatch: pytest.MonkeyPatch, census: Path, options: dict[str, Any], passes: Callable[..., bool], told: list[str]
+) -> None:
+    """Claim: the first change that passes is told and no other; where none does, those that were tried, and the tables
+    that fail."""
+
+    def disclosed(spec: Any, plan: Any, _: object) -> tuple[None, dict[str, str]]:
+        return None, {"status": "PASS" if passes(plan, spec.recipe) else "FAIL"}
+
+    monkeypatch.setattr(margins_advice, "disclosed", disclosed)
+    spec = spec_of(census, totals=None, recipe=None, plan={"policy": "sdc", **options}, privacy=None)
+    found = {"recoverable": 1, "groups_disclosed": 0, "zeros_inferred": 0}
+    audit = {"tables": [{"title": "sex × age", **found}, {"title": "age × town", **found, "recoverable": 0}]}
+    assert margins_advice.advice(spec, "sdc", census.parent, audit) == told
 
 
 def test_results_of_two_runs_do_not_mix(synth: Synth, census: Path, tmp_path: Path) -> None:
