@@ -60,9 +60,8 @@ TEMPLATE = """\
 {% if card.structural_zeros -%}
 Declared impossible, and in no row:
 
-{% for zero in card.structural_zeros -%}
-- {% for name, labels in zero.items() %}{{ name | words }} = {{ labels | join(" or ") | words }}\
-{% if not loop.last %} with {% endif %}{% endfor %}
+{% for zero in zeros -%}
+- {{ zero | wrapped }}
 {% endfor %}
 {% endif -%}
 ## For what
@@ -90,6 +89,7 @@ def render_margins_readme(card: Document, files: Sequence[tuple[Sequence[str], s
         residuals=_residuals(card),
         lost=_lost(card),
         utility=_utility(card),
+        zeros=[" with ".join(_labelled(*each) for each in zero.items()) for zero in card["structural_zeros"]],
         tables=_tables(card),
         variables=_variables(card),
         use=f"For {', '.join(card['use']['for'])}. Not for {'; '.join(card['use']['not_for'])}.",
@@ -222,6 +222,10 @@ def _variables(card: Document) -> list[tuple[str, ...]]:
     shown = lines if len(lines) <= 3 * NAMED else lines[:NAMED]
     head = "variable" if len(shown) == len(lines) else f"first {NAMED} of {len(lines):,} (all: data_dictionary.csv)"
     return [(head, "kind", "categories", "stands for missing"), *shown]
+
+
+def _labelled(name: str, labels: Sequence[str]) -> str:
+    return f"{printable(name)} {' or '.join(f'`{printable(label)}`' for label in labels)}"
 
 
 def _named(names: Sequence[str]) -> str:

@@ -213,7 +213,7 @@ def test_the_dictionary_and_the_readme_are_tables(made: Made, tmp_path: Path) ->
     described = [line for line in lines if line.startswith("| 혼인")]
     assert len(described) == 1
     assert described[0].replace("\\|", "").count("|") == 5
-    assert "- age = 0-14 with 혼인|상태 = married" in lines
+    assert "- age `0-14` with 혼인|상태 `married`" in lines
     assert "2 tables of 500 synthetic rows, 3 variables." in " ".join(lines)
 
 
