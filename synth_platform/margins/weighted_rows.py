@@ -39,8 +39,8 @@ from synth_platform.margins.targets import Targets, normalise
 CANDIDATES = 200_000
 BATCHES = 50
 BLOCK_CELLS = 2**14
-ROUNDS = 4
-ENOUGH = 0.9  # share of the candidates that the effective sample size has to be for no more rounds
+ROUNDS = 6
+ENOUGH = 0.97  # share of the candidates that the effective sample size has to be for no more rounds
 MOST_FACTOR = 4.0
 DOUBT = 100.0  # candidates at which half of a cell's log-factor is believed
 
