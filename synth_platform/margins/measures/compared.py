@@ -63,3 +63,11 @@ class Compared:
     def independent_sample(self) -> float:
         """Mean S_pMSE of another sample of the population that the real rows are a sample of, 1 / (1 − c)."""
         return 1 / (1 - self.share)
+
+
+def numbered_cells(codes: Codes) -> Codes:
+    """Cells of rows [rows, variables] numbered without gaps, however many cells there are."""
+    cells = np.zeros(len(codes), dtype=np.int64)
+    for column in codes.T:
+        _, cells = np.unique(cells * (int(column.max(initial=0)) + 1) + column, return_inverse=True)
+    return cells

@@ -19,7 +19,7 @@ from synth_platform.margins.domain import Codes
 from synth_platform.margins.fitted import Fitted
 from synth_platform.margins.junction_tree import JunctionTreeFit
 from synth_platform.margins.margin import Counts, ratio
-from synth_platform.margins.measures.compared import Compared
+from synth_platform.margins.measures.compared import Compared, numbered_cells
 from synth_platform.margins.rows import Rows
 from synth_platform.margins.weighted_rows import WeightedRowsFit
 
@@ -48,7 +48,7 @@ class ReplicatedUniques:
 def replicated_uniques(real: Rows, synthetic: Rows) -> ReplicatedUniques:
     """Count them over all variables. Raises ValueError as `Compared` does."""
     compared = Compared(real, synthetic)
-    cells = _numbered(compared.codes)
+    cells = numbered_cells(compared.codes)
     count = int(cells.max()) + 1
     unique = np.bincount(cells[~compared.is_synthetic], minlength=count) == 1
     again = np.bincount(cells[compared.is_synthetic], minlength=count)[unique]
@@ -64,17 +64,9 @@ def expected_replicated(real: Rows, fitted: Fitted, rows: int) -> float:
     """
     if real.domain != fitted.domain:
         raise ValueError("the fit has another domain than the rows: code both by one domain")
-    _, first, times = np.unique(_numbered(real.codes), return_index=True, return_counts=True)
+    _, first, times = np.unique(numbered_cells(real.codes), return_index=True, return_counts=True)
     p = _cell_probabilities(fitted, real.codes[first[times == 1]])
     return float(-np.expm1(rows * np.log1p(-np.minimum(p, 1 - 1e-16))).sum())
-
-
-def _numbered(codes: Codes) -> Codes:
-    """Cells of rows [rows, variables] numbered without gaps, however many cells there are."""
-    cells = np.zeros(len(codes), dtype=np.int64)
-    for column in codes.T:
-        _, cells = np.unique(cells * (int(column.max(initial=0)) + 1) + column, return_inverse=True)
-    return cells
 
 
 def _cell_probabilities(fitted: Fitted, codes: Codes) -> Counts:
@@ -84,7 +76,7 @@ def _cell_probabilities(fitted: Fitted, codes: Codes) -> Counts:
             total = fitted.table.sum(dtype=np.float64)
             return np.asarray(fitted.table[tuple(codes[:, axis] for axis in fitted.order)] / total)
         case WeightedRowsFit():
-            cells = _numbered(np.concatenate([codes, fitted.candidates.astype(np.int64)]))
+            cells = numbered_cells(np.concatenate([codes, fitted.candidates.astype(np.int64)]))
             weights = np.bincount(cells[len(codes) :], fitted.weights, minlength=int(cells.max()) + 1)
             return np.asarray(weights[cells[: len(codes)]], dtype=np.float64)
         case JunctionTreeFit():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 from synth_platform.margins.domain import Domain, Variable
 from synth_platform.margins.measures import pmse
@@ -59,6 +60,39 @@ def test_leaves_are_of_the_stated_size(monkeypatch):
     monkeypatch.setattr(pmse, "LEAF_ROWS", 350)
     found = cart_propensity(Compared(rows(300, 1), rows(300, 2)), np.random.default_rng(0), 1)
     assert found.scores == pytest.approx(0.5)
+
+
+def many(count, seed, power=1.0):
+    """Rows of five variables, most cells with a few of them."""
+    domain = Domain(tuple(Variable(name, tuple(map(str, range(6)))) for name in "abcde"))
+    return Rows(domain, (np.random.default_rng(seed).random((count, 5)) ** power * 6).astype(np.int64))
+
+
+def test_it_is_the_classification_tree_of_the_rows():
+    """Brute force: every row by itself, the same labels. Two trees part where two splits are equally good."""
+    compared = Compared(many(3000, 1), many(2000, 2, 1.2))
+    codes, rng = compared.codes.astype(np.float32), np.random.default_rng(3)
+
+    def by_rows(labels):
+        tree = DecisionTreeClassifier(min_samples_leaf=20, random_state=int(rng.integers(2**31)))
+        return tree.fit(codes, labels).predict_proba(codes)[:, 1]
+
+    own = by_rows(compared.is_synthetic)
+    permuted = [((by_rows(rng.permutation(compared.is_synthetic)) - 0.4) ** 2).mean() for _ in range(3)]
+    found = cart_propensity(compared, np.random.default_rng(3), 3)
+    assert (np.abs(found.scores - own) > 1e-9).mean() < 0.05
+    assert found.pmse == pytest.approx(((own - 0.4) ** 2).mean(), rel=2e-3)
+    assert found.expected == pytest.approx(0.6 * np.mean(permuted), rel=2e-3)
+
+
+@pytest.mark.parametrize(("tables", "fewest", "most"), [((rows, 1000), 50, 50), ((many, 4000), 5, 40)])
+def test_permutations_end_when_their_mean_is_known(monkeypatch, tables, fewest, most):
+    """A tree of 8 leaves varies by half of its mean and needs all; one of hundreds needs fewer."""
+    grown, (make, count) = [], tables
+    grow = pmse._tree_means
+    monkeypatch.setattr(pmse, "_tree_means", lambda *inputs: grown.append(1) or grow(*inputs))
+    cart_propensity(Compared(make(count, 1), make(count, 2)), np.random.default_rng(0))
+    assert fewest <= len(grown) - 1 <= most
 
 
 def test_a_tree_needs_permutations():
