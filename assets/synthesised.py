@@ -35,6 +35,7 @@ from synth_platform.release.margins import (
     protected_margins,
     release_name,
 )
+from synth_platform.release.margins_apart import other_coarsenings
 from synth_platform.release.margins_evidence import DOCUMENTS
 from synth_platform.release.margins_package import table_sha256, write_margins_package
 from synth_platform.release.margins_rederive import real_rows, require_tables_rederived
@@ -290,6 +291,16 @@ def release_asset(stage: MarginsStage, partitions: dg.PartitionsDefinition[Any])
             )
         except NotRederivedError as error:
             raise dg.Failure(f"nothing is released: {error}", allow_retries=False) from error
+        sha256 = table_sha256(stored["synthetic"])
+        if stage == SDC_STAGE:
+            known = register.register().releases().values()
+            others = other_coarsenings(stored["coarsened"], sha256, name, spec.name, known, home.paths.released)
+            if others:
+                raise dg.Failure(
+                    f"nothing is released: {', '.join(others)} left with other margins of the same census, and two "
+                    "coarsenings of the same people say more than either; keep to the one that left",
+                    allow_retries=False,
+                )
         entries = [] if decision["ledger"] is None else ledger.rows(decision["ledger"]["entries"])
         package = publish(
             register.register(),
@@ -310,7 +321,7 @@ def release_asset(stage: MarginsStage, partitions: dg.PartitionsDefinition[Any])
             cohort=spec.name,
             generator=stage,
             plan=plan,
-            table=table_sha256(stored["synthetic"]),
+            table=sha256,
             terms=NO_ATTACKS,
         )
         yield dg.MaterializeResult(

@@ -340,3 +340,39 @@ def _run(platform: Platform, asset: str) -> dg.ExecuteInProcessResult:
         run_config=QUIET,
         raise_on_error=False,
     )
+
+
+def test_a_second_coarsening_of_the_same_people_is_not_released(harmed: Session) -> None:
+    """Claim: two roundings of the same counts intersect, so another limit does not leave beside the first; the same
+    margins do, as another plan with other replicates, and a package that was withdrawn has left all the same."""
+
+    def finer(document: Document) -> None:
+        document["plans"] = {"finer": {"policy": "sdc", "limit": "7"}}
+
+    edit(harmed.folder, finer)
+    refused = said(RUN, harmed.root)
+    assert refused.exit_code == 2
+    assert f"{PACKAGES[SDC]} left with other margins of the same census" in refused.stderr
+    edit(harmed.folder, lambda document: document.update(plans={"more": {"policy": "sdc", "replicates": "3"}}))
+    assert said(RUN, harmed.root).exit_code == 0
+    assert (harmed.root / "released" / f"{CENSUS}-margins-more" / "table_3.parquet").exists()
+    for package in (PACKAGES[SDC], f"{CENSUS}-margins-more"):
+        shutil.rmtree(harmed.root / "released" / package)
+    edit(harmed.folder, finer)
+    assert said(RUN, harmed.root).exit_code == 2
+
+
+def test_adaptive_margins_go_the_same_way(harmed: Session) -> None:
+    """Claim: every round is in the ledger, the promise is kept, audit and re-derivation agree, and the same is free."""
+    plans = {"chosen": {"policy": "dp", "epsilon": "1", "margins": "adaptive"}}
+    edit(harmed.folder, lambda document: document.update(plans=plans))
+    done = said(RUN, harmed.root)
+    assert done.exit_code == 0, done.stderr
+    [decision] = json.loads(done.stdout)
+    assert decision["decision"] == "ELIGIBLE_FORMAL"
+    assert decision["ledger"]["epsilon_pld"] <= 1.0
+    codes = [entry.split("-")[0] for entry in decision["ledger"]["entries"]]
+    assert codes == ["M_COUNTS", *["M_CHOICE", "M_COUNTS"] * 15]
+    before = Platform.at(harmed.root).rows()
+    assert json.loads(said(RUN, harmed.root).stdout) == [decision]
+    assert Platform.at(harmed.root).rows() == before
