@@ -29,6 +29,10 @@ BENCHMARKS = (
     "discovery_dosage",
     "discovery_genotypes",
     "discovery_survival",
+    "margins_fit",
+    "margins_acs",
+    "margins_aim",
+    "margins_paper",
 )
 
 
