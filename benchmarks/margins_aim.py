@@ -2,13 +2,13 @@
 
     python -m benchmarks.margins_aim [FOLDER] [--few] [--epsilon E ...] [--seeds N] [--without-peer]
 
-FOLDER holds adult.csv.gz (48,842 × 14, integer-coded, of the private-pgm repository), $SYNTH_CENSUS if not given. Bands
-make it 14 variables of 2 to 42 categories, 5.9 · 10^11 cells. δ is 10⁻⁶ and every tool spends the same μ, that of a
-Gaussian mechanism at (ε, δ); AIM as it was published spends less of it, as it converts zCDP. Errors: mean total
-variation from the table of the rows, of all pairs and of 120 triples drawn once, mean over seeds (largest distance from
-it). Ours are those of the distribution that is fitted to the margins, mbi's those of its model; no table is drawn. mbi
-runs in an environment of its own (see `closest_record`), with room for a model of the same 2^18 cells, and is stopped
-after SECONDS: it compiles every model anew. --few: seven of the variables (443,520 cells), where it is done sooner.
+FOLDER holds adult.csv.gz (48,842 × 14, integer-coded, of the private-pgm repository); DATA if not given. Bands make it
+14 variables of 2 to 42 categories, 5.9 · 10^11 cells. δ is 10⁻⁶ and every tool spends the same μ, that of a Gaussian
+mechanism at (ε, δ); AIM as it was published spends less of it, as it converts zCDP. Errors: mean total variation from
+the table of the rows, of all pairs and of 120 triples drawn once, mean over seeds (largest distance from it). Ours are
+those of the distribution that is fitted to the margins, mbi's those of its model; no table is drawn. mbi runs in an
+environment of its own (see `closest_record`), with room for a model of the same 2^18 cells, and is stopped after
+SECONDS: it compiles every model anew. --few: seven of the variables (443,520 cells), where it is done sooner.
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
 """One call for three engines: the distribution of maximum entropy that has the given margins.
 
-The engines find the same distribution; they differ in what they need. A junction tree is exact at any size but only for
-decomposable margins. The full table is exact up to MOST_DENSE_CELLS cells. Weighted rows have a sampling error and no
-bound on the table.
+The engines find the same distribution; they differ in what they need. A junction tree is exact whatever the size of the
+full table, as long as its cliques have room: of decomposable margins, or of few that share variables. The full table is
+exact up to MOST_DENSE_CELLS cells. Weighted rows have a sampling error and no bound on the table.
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 
 from synth_platform.margins.dense import MOST_DENSE_CELLS, fit_dense
 from synth_platform.margins.fitted import Engine, Fitted
-from synth_platform.margins.junction_tree import decomposable, fit_junction_tree
+from synth_platform.margins.junction_tree import MOST_CELLS, fit_junction_tree, tree_of
 from synth_platform.margins.margin import MarginSet
 from synth_platform.margins.weighted_rows import fit_weighted_rows
+
+WORTH_A_TREE = 4
 
 
 def fit(margins: MarginSet, generator: np.random.Generator, engine: Engine | None = None) -> Fitted:
@@ -34,10 +34,14 @@ def fit(margins: MarginSet, generator: np.random.Generator, engine: Engine | Non
 
 
 def choose_engine(margins: MarginSet) -> Engine:
-    """The exact engine with the smallest tables, or weighted rows where no exact one has room."""
-    tree = decomposable(margin.names for margin in margins)
-    if tree is not None and all(any(set(zero.names) <= set(c) for c in tree.cliques) for zero in margins.zeros):
-        largest = max(math.prod(margins.domain.project(clique).shape) for clique in tree.cliques)
-        if largest <= MOST_DENSE_CELLS:
-            return "junction_tree"
-    return "dense" if margins.domain.cells <= MOST_DENSE_CELLS else "weighted_rows"
+    """The exact engine that is faster, or weighted rows where neither has room.
+
+    On a tree whose cliques are margins one cycle is enough. On any other it takes as many as on the full table, and a
+    cell costs more there, so that tree has to be WORTH_A_TREE times smaller.
+    """
+    cells, tree = margins.domain.cells, tree_of(margins)
+    kept = sum(margins.domain.project(clique).cells for clique in tree.cliques)
+    closed_form = {frozenset(clique) for clique in tree.cliques} <= {frozenset(margin.names) for margin in margins}
+    if kept <= MOST_CELLS and (closed_form or cells > MOST_DENSE_CELLS or kept * WORTH_A_TREE <= cells):
+        return "junction_tree"
+    return "dense" if cells <= MOST_DENSE_CELLS else "weighted_rows"

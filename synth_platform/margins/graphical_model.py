@@ -24,10 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from synth_platform.margins.cliques import JunctionTree
 from synth_platform.margins.denoise import NoisyTable
 from synth_platform.margins.domain import Domain
 from synth_platform.margins.fitted import FitReport
-from synth_platform.margins.junction_tree import JunctionTree, JunctionTreeFit
+from synth_platform.margins.junction_tree import JunctionTreeFit
 from synth_platform.margins.margin import Counts, ratio
 from synth_platform.margins.stopping import total_variation
 from synth_platform.margins.structural_zeros import StructuralZero, possible

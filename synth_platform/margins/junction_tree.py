@@ -1,105 +1,32 @@
-"""Maximum entropy in closed form where the margins are decomposable: p = Π p(clique) / Π p(separator).
+"""Maximum entropy on a junction tree: p = Π p(clique) / Π p(separator), exact and without the full table.
 
-The largest margins are the cliques. They are decomposable when a tree of them has running intersection: whatever two
-of them share stands in every clique between them. Over any tree Σ|separator| ≤ Σ|clique| − variables, with equality
-only under running intersection (the cliques of one variable span a forest of at most one edge fewer than there are of
-them), so a spanning tree of the heaviest separators tells (Bernstein & Goodman 1981, SIAM J. Comput. 10).
-
-Iterative proportional fitting runs on the cliques, calibrated by messages over separators along a walk of the tree
-(Jiroušek & Přeučil 1995, CSDA 19). Consistent margins are matched in the first cycle, the closed form; margins that
-rounding made contradictory end in a limit cycle, whose residuals are reported.
+Where the margins are decomposable, the largest of them are the cliques, and consistent margins are matched in the first
+cycle, the closed form. Otherwise the cliques are those of a triangulation that holds every margin and every structural
+zero (`triangulation`), and cells that a zero covers start at nought. Iterative proportional fitting runs on the
+cliques, calibrated by messages over separators along a walk of the tree (Jiroušek & Přeučil 1995, CSDA 19). Margins
+that rounding made contradictory end in a limit cycle, whose residuals are reported.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from synth_platform.margins.cliques import JunctionTree, Names, decomposable
 from synth_platform.margins.domain import Codes, Domain
 from synth_platform.margins.fitted import FitReport
 from synth_platform.margins.margin import Counts, MarginSet, ratio
 from synth_platform.margins.stopping import StoppingRule, total_variation
+from synth_platform.margins.structural_zeros import possible
 from synth_platform.margins.targets import Target, normalise
+from synth_platform.margins.triangulation import covering_tree
 
 MOST_CELLS = 10_000_000
-
-Names = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class JunctionTree:
-    """Cliques, each after its parent; the first is the root, its parent is itself.
-
-    separators: what a clique shares with its parent, () for the root and between components that share nothing.
-    """
-
-    cliques: tuple[Names, ...]
-    parents: tuple[int, ...]
-    separators: tuple[Names, ...]
-
-    def walk(self) -> Iterator[tuple[int, int]]:
-        """Steps (from, to) along edges: from the root down every branch and back."""
-        children = self.children()
-        path, unseen = [0], [iter(children[0])]
-        while path:
-            down = next(unseen[-1], None)
-            if down is not None:
-                yield path[-1], down
-                path.append(down)
-                unseen.append(iter(children[down]))
-            else:
-                unseen.pop()
-                here = path.pop()
-                if path:
-                    yield here, path[-1]
-
-    def children(self) -> list[list[int]]:
-        """Positions of the children of each clique."""
-        children: list[list[int]] = [[] for _ in self.cliques]
-        for clique, parent in enumerate(self.parents[1:], start=1):
-            children[parent].append(clique)
-        return children
-
-
-def decomposable(margins: Iterable[Sequence[str]]) -> JunctionTree | None:
-    """A junction tree of the largest margins' variables, or None where they have none.
-
-    Margins that share nothing are joined by empty separators: they are independent.
-    """
-    cliques = _largest(margins)
-    names = sorted({name for clique in cliques for name in clique})
-    if not cliques or len(cliques) > len(names):  # in a junction tree each clique brings a variable of its own
-        return None
-    position = {name: axis for axis, name in enumerate(names)}
-    holds = np.zeros((len(cliques), len(names)), dtype=np.float32)
-    for row, clique in enumerate(cliques):
-        holds[row, [position[name] for name in clique]] = 1
-
-    order, parents = [0], {0: 0}
-    shared, nearest = holds @ holds[0], np.zeros(len(cliques), dtype=np.int64)
-    weight, shared[0] = 0.0, -1
-    while len(order) < len(cliques):
-        new = int(shared.argmax())
-        weight += float(shared[new])
-        parents[new] = int(nearest[new])
-        order.append(new)
-        shared[new] = -1
-        overlap = holds @ holds[new]
-        closer = (overlap > shared) & (shared >= 0)
-        shared[closer], nearest[closer] = overlap[closer], new
-    if weight != sum(map(len, cliques)) - len(names):
-        return None
-    place = {clique: at for at, clique in enumerate(order)}
-    return JunctionTree(
-        tuple(cliques[clique] for clique in order),
-        tuple(place[parents[clique]] for clique in order),
-        ((), *(tuple(n for n in cliques[c] if n in cliques[parents[c]]) for c in order[1:])),
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,40 +110,54 @@ class JunctionTreeFit:
 
 
 def fit_junction_tree(margins: MarginSet, tolerance: float = 1e-6, most_cycles: int = 1000) -> JunctionTreeFit:
-    """The maximum-entropy distribution of decomposable margins, each normalised to its own total.
+    """The maximum-entropy distribution of margins, each normalised to its own total.
 
-    tolerance: largest residual, a total variation, at which they count as matched. Raises
-    ValueError where the margins have no junction tree, a structural zero is of variables that no margin holds
-    together, or margins leave no possible cell between them.
+    tolerance: largest residual, a total variation, at which they count as matched. Raises ValueError where the cliques
+    have more than MOST_CELLS cells, or margins and structural zeros leave no possible cell between them.
     """
-    tree = decomposable(margin.names for margin in margins)
-    if tree is None:
-        raise ValueError("these margins are not decomposable, a junction tree has no place for them: fit another way")
-    for zero in margins.zeros:
-        if not any(set(zero.names) <= set(clique) for clique in tree.cliques):
-            raise ValueError(
-                f"structural zero over {' × '.join(zero.names)}: no margin holds these variables together; "
-                "add one, or fit another way"
-            )
+    tree = tree_of(margins)
+    cells = sum(margins.domain.project(clique).cells for clique in tree.cliques)
+    if cells > MOST_CELLS:
+        raise ValueError(
+            f"a junction tree of these margins has {cells:,} cells, more than {MOST_CELLS:,}: fit another way"
+        )
     rule, targets = StoppingRule(tolerance, most_cycles), normalise(margins)
     by_clique: list[list[Target]] = [[] for _ in tree.cliques]
     for target in sorted(targets, key=lambda target: len(target.names)):  # the most detailed has the last word
         by_clique[next(c for c, clique in enumerate(tree.cliques) if set(target.names) <= set(clique))].append(target)
-    calibration = _Calibration(margins.domain, tree)
+    calibration = _Calibration(margins, tree)
     status, cycles, residuals = rule.run(calibration.cycles(by_clique))
     ordered = {target.title: residuals[target.title] for target in targets}
     report = FitReport("junction_tree", status, cycles, rule.tolerance, ordered, targets.totals, targets.total)
     return JunctionTreeFit(margins.domain, tree, tuple(calibration.tables), report)
 
 
-class _Calibration:
-    """Tables of the cliques and of the separators to their parents; uniform, the largest entropy, at first."""
+def tree_of(margins: MarginSet) -> JunctionTree:
+    """The junction tree that margins are fitted on: their own, or that of a triangulation which holds all zeros too."""
+    names = [margin.names for margin in margins]
+    tree = decomposable(names)
+    if tree is not None and all(any(set(zero.names) <= set(c) for c in tree.cliques) for zero in margins.zeros):
+        return tree
+    return covering_tree(margins.domain, [*names, *(zero.names for zero in margins.zeros)])
 
-    def __init__(self, domain: Domain, tree: JunctionTree) -> None:
+
+class _Calibration:
+    """Tables of the cliques and of the separators to their parents; even over the possible cells at first."""
+
+    def __init__(self, margins: MarginSet, tree: JunctionTree) -> None:
         self.tree = tree
-        shapes = [domain.project(clique).shape for clique in tree.cliques]
-        self.tables = [np.full(shape, 1 / math.prod(shape)) for shape in shapes]
+        domains = [margins.domain.project(clique) for clique in tree.cliques]
+        self.tables = [np.full(domain.shape, 1 / domain.cells) for domain in domains]
         self.separators = [self.of(clique, separator) for clique, separator in enumerate(tree.separators)]
+        if margins.zeros:
+            for table, domain in zip(self.tables, domains, strict=True):
+                table[~possible(domain, margins.zeros)] = 0
+            self.cycle([()] * len(domains))
+            people = self.tables[0].sum()
+            if not people > 0:
+                raise ValueError("the structural zeros leave no possible cell; take one of them out")
+            self.tables = [table / people for table in self.tables]
+            self.separators = [separator / people for separator in self.separators]
 
     def of(self, clique: int, names: Names) -> Counts:
         """The clique's table summed to some of its variables."""
@@ -260,16 +201,6 @@ class _Calibration:
         factor = ratio(now, self.separators[edge])
         self.tables[there] = _contract(names, (self.tables[there], names), (factor, separator))
         self.separators[edge] = now
-
-
-def _largest(margins: Iterable[Sequence[str]]) -> list[Names]:
-    """Margins that no other contains, of equal ones the first."""
-    distinct = list({frozenset(names): tuple(names) for names in margins}.values())
-    holders: dict[str, set[int]] = {}
-    for at, names in enumerate(distinct):
-        for name in names:
-            holders.setdefault(name, set()).add(at)
-    return [names for names in distinct if len(set.intersection(*(holders[name] for name in names))) == 1]
 
 
 def _contract(names: Names, *factors: tuple[Counts, Names]) -> Counts:

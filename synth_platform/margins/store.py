@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from synth_platform.margins.cliques import JunctionTree
 from synth_platform.margins.dense import DenseFit
 from synth_platform.margins.domain import Domain, Variable
 from synth_platform.margins.fitted import FitReport, Fitted
-from synth_platform.margins.junction_tree import JunctionTree, JunctionTreeFit
+from synth_platform.margins.junction_tree import JunctionTreeFit
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.rows import Rows
 from synth_platform.margins.sealed_files import Array, SealedFilesError, array_bytes, arrays_of, opened, sealed
