@@ -13,6 +13,7 @@ from synth_platform.contract.census_spec import DpPlan, SdcPlan
 from synth_platform.margins.coarsen import coarsen
 from synth_platform.margins.fit import fit
 from synth_platform.margins.fitted import Fitted
+from synth_platform.margins.invented import refuse_invented
 from synth_platform.margins.margin import MarginSet
 from synth_platform.margins.plan_audit import audit_released
 from synth_platform.margins.published import Totals
@@ -24,7 +25,8 @@ _FIT, _SAMPLE, _COMPARE = range(3)
 
 
 def protect(counted: MarginSet, plan: SdcPlan) -> MarginSet:
-    """Margins coarsened as the plan says. Raises ValueError as `coarsen` does."""
+    """Margins coarsened as the plan says. Raises ValueError as `coarsen` and `refuse_invented` do."""
+    refuse_invented(counted, plan)
     return coarsen(
         counted,
         plan.limit,

@@ -374,12 +374,28 @@ def test_compressed_files_have_the_same_name(synth: Synth, census: Path, tmp_pat
 
 
 def test_lifted_counts_that_outweigh_people_are_told_before_the_fit(synth: Synth, tmp_path: Path) -> None:
-    """Claim: 40 × 40 combinations at 10 people each are 16,000 of 400: the margin and the wider variable are named, on
+    """Claim: 10 × 9 combinations at 10 people each are 900 of 400: the margin and the wider variable are named, on
     standard error before the fit and in the document; not for a table whose combinations are full."""
-    rows = [(number % 40, number * 7 % 39, number % 2) for number in range(400)]
+    rows = [(number % 10, number * 7 % 9, number % 2) for number in range(400)]
     file = tmp_path / "wide.csv"
     pl.DataFrame(rows, schema=["place", "job", "sex"], orient="row").write_csv(file)
     result = synth(file, "--out", "out", "--json")
     assert "place × job counts" in json.loads(result.stdout)["advice"][0]
     assert "drop place" in json.loads(result.stdout)["advice"][0]
     assert result.stderr.index("warning: place × job") < result.stderr.index("fitting")
+
+
+def test_too_many_categories_are_refused_with_a_recipe_that_works(synth: Synth, tmp_path: Path) -> None:
+    """Claim: 120 × 30 combinations at 10 people each are 36,000 of 12,000: refused before the audit, nothing written;
+    the two lines of recipe that the message shows then go all the way."""
+    rows = [(number * 7 % 120, number % 30, number % 2) for number in range(12_000)]
+    file, recipe = tmp_path / "wide.csv", tmp_path / "recipe.yaml"
+    pl.DataFrame(rows, schema=["place", "job", "sex"], orient="row").write_csv(file)
+    refused = synth(file, "--out", "out")
+    assert refused.exit_code == 2
+    assert "synth: place: too many categories" in refused.stderr
+    assert not (tmp_path / "out").exists()
+    lines = [line.strip() for line in refused.stderr.splitlines() if line.startswith("    ")]
+    recipe.write_text("\n".join(lines[:2]), "utf-8")
+    document = json.loads(synth(file, "--recipe", recipe, "--rows", 300, "--out", "out", "--json").stdout)
+    assert (document["decision"], document["margins"]) == ("ELIGIBLE_SDC", 1)
