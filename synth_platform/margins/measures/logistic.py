@@ -15,6 +15,7 @@ Floats = NDArray[np.float64]
 MOST_STEPS = 50
 TOLERANCE = 1e-9  # change of the deviance for each row at which the steps end
 SMALLEST_REST = 1e-9  # share of a column's square that earlier columns leave, below which they determine it
+BLOCK = 64  # columns that are swept before the others follow
 SMALLEST_WEIGHT = 1e-10  # keeps the information regular where a propensity goes to nought or one
 
 
@@ -47,14 +48,23 @@ def indicators(codes: Codes, widths: tuple[int, ...]) -> sparse.csr_array:
 
 
 def independent_columns(design: sparse.csr_array) -> NDArray[np.int64]:
-    """Columns that no earlier ones determine, in their order: as many as the rank, by sweeping the Gram matrix."""
+    """Columns that no earlier ones determine, in their order, as many as the rank: Cholesky of the Gram matrix, in
+    blocks, that passes over a column of which nothing is left."""
     rest = (design.T @ design).toarray()
-    squares = np.diag(rest).copy()
-    kept = []
-    for column, square in enumerate(squares):
-        if rest[column, column] > SMALLEST_REST * square:
-            kept.append(column)
-            rest -= np.outer(rest[:, column], rest[column] / rest[column, column])
+    squares, count = np.diag(rest).copy(), len(rest)
+    kept: list[int] = []
+    for start in range(0, count, BLOCK):
+        panel = rest[start:, start : start + BLOCK]
+        width, chosen = panel.shape[1], []
+        for column in range(width):
+            left = panel[column, column]
+            if left > SMALLEST_REST * squares[start + column]:
+                panel[:, column] /= np.sqrt(left)
+                panel[:, column + 1 :] -= np.outer(panel[:, column], panel[column + 1 : width, column])
+                chosen.append(column)
+        below = panel[width:, chosen]
+        rest[start + width :, start + width :] -= below @ below.T
+        kept += [start + column for column in chosen]
     return np.array(kept, dtype=np.int64)
 
 

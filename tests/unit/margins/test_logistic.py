@@ -44,6 +44,21 @@ def test_independent_columns_are_as_many_as_the_rank():
     assert kept.tolist() == [0, 1, 2, 3, 4]  # the earlier of equal columns, and the intercept
 
 
+def test_independent_columns_of_many_are_those_of_one_sweep_after_the_other():
+    """Brute force: rest -= outer product for each column that is kept; three blocks, some columns determined."""
+    rng = np.random.default_rng(7)
+    codes = rng.integers(0, (90, 60, 5), (400, 3))
+    design = indicators(np.column_stack([codes, codes[:, 0] // 9, codes[:, 1]]), (90, 60, 5, 10, 60))
+    rest = (design.T @ design).toarray()
+    squares, kept = np.diag(rest).copy(), []
+    for column, square in enumerate(squares):
+        if rest[column, column] > 1e-9 * square:
+            kept.append(column)
+            rest -= np.outer(rest[:, column], rest[column] / rest[column, column])
+    assert independent_columns(design).tolist() == kept
+    assert 130 < len(kept) < 160
+
+
 def test_a_category_of_one_outcome_gets_its_probability():
     codes = np.repeat([[0], [0], [1]], [30, 10, 12], axis=0)
     fit = fit_logistic(indicators(codes, (2,)), np.repeat([False, True, True], [30, 10, 12]))
