@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,6 +19,7 @@ DARK = 30.0  # figures are white on colours from here on
 MOST_WRITTEN = 26  # variables up to which the figures fit into their squares
 SQUARE = 0.38  # inches
 LEAST_WIDTH, LEAST_HEIGHT = 10, 6  # squares that the scale needs
+LETTERS = 12  # of the title, an inch
 
 
 def heat_map_png(tables: Sequence[TableUtility], title: str) -> bytes:
@@ -72,7 +74,10 @@ def heat_map_png(tables: Sequence[TableUtility], title: str) -> bytes:
     axis.set_yticks(middle, names[1:], fontsize=8, parse_math=False)
     axis.tick_params(length=0)
     axis.spines[:].set_visible(False)
-    axis.set_title(title, loc="left", fontsize=11, parse_math=False)  # a dollar is a dollar
+    letters = int(figure.get_figwidth() * LETTERS)
+    figure.suptitle(  # a dollar is a dollar
+        textwrap.fill(title, letters), x=0.01, ha="left", fontsize=11, parse_math=False
+    )
 
     # The upper triangle is empty: the scale and the legend stand there.
     tall = max(0.48, 4.2 / height)
