@@ -10,10 +10,10 @@ S_pMSE is 10 or more; UCI Adult of 48,842 and the NIST excerpt of ACS 2019 of 27
     1.14 to 1.18          3 to 37 %
     1.37                  50 %
     1.67 to 2.3           97 to 100 %
-    4.4                   93 %, nearly all others acceptable only
+    4.4                   93 %, no other good
 
-Up to MOST_COUNTED there is something left to compare; above it there never was. Margins of a few cells are let
-through: there it is people that are few, not categories that are many, and a trial with a handful of them is allowed.
+Up to MOST_COUNTED there is something left to keep; above it hardly a pair is. Margins of a few cells are let through:
+there it is people that are few, not categories that are many, and a trial with a handful of them is allowed.
 """
 
 from __future__ import annotations
@@ -34,25 +34,22 @@ COMBINED = 30  # times the limit: rows below which categories are combined, with
 
 
 class InventedPeopleError(ValueError):
-    """Margins would mostly count people who are not there; the message names variables and a recipe, no figure."""
+    """Margins would count many people who are not there; the message names variables and a recipe, no figure."""
 
 
 def refuse_invented(counted: MarginSet, plan: SdcPlan) -> None:
     """Raises InventedPeopleError for a margin, not one of FEW_CELLS, that would count MOST_COUNTED times its people."""
-    swollen = [
-        margin.names
-        for margin in counted
-        if margin.counts.size > FEW_CELLS and _counted(counted, margin, plan) > MOST_COUNTED * margin.total
-    ]
+    large = {margin.names: _times(counted, margin, plan) for margin in counted if margin.counts.size > FEW_CELLS}
+    swollen = [names for names, times in large.items() if times > MOST_COUNTED]
     if not swollen:
         return
-    wide = _widest(counted.domain, swollen)
+    wide, worst = _widest(counted.domain, swollen), max(swollen, key=lambda names: large[names])
     who = "" if plan.zeros == "lifted" else " with people"
     raise InventedPeopleError(
         f"{', '.join(wide)}: too many categories for the people there are. Every combination{who} counts as "
-        f"{plan.limit} people at least, so that margins such as {' × '.join(swollen[0])} would be mostly people who do "
-        "not exist, and the tables noise. Band, group or drop these variables; a recipe of two lines to begin with "
-        "(--recipe recipe.yaml, or `recipe:` of census.yaml):\n\n"
+        f"{plan.limit} people at least, so that {' × '.join(worst)} would count half as many people again as there "
+        "are, or more, and synthetic tables keep next to nothing. Band, group or drop these variables; a recipe of two "
+        "lines to begin with (--recipe recipe.yaml, or `recipe:` of census.yaml):\n\n"
         f"    drop: {_flow(wide)}\n"
         f"    combine_below: {COMBINED * plan.limit}\n\n"
         "To keep a number, give it bands of your own instead of dropping it, and other categories groups:\n\n"
@@ -60,10 +57,10 @@ def refuse_invented(counted: MarginSet, plan: SdcPlan) -> None:
     )
 
 
-def _counted(margins: MarginSet, margin: Margin, plan: SdcPlan) -> float:
-    """People that the margin goes out with, but for rounding."""
+def _times(margins: MarginSet, margin: Margin, plan: SdcPlan) -> float:
+    """People that the margin goes out with, but for rounding, over those it counts."""
     goes_out = margins.possible(margin) if plan.zeros == "lifted" else margin.counts > 0
-    return float(np.maximum(margin.counts[goes_out], plan.limit).sum())
+    return float(np.maximum(margin.counts[goes_out], plan.limit).sum()) / margin.total
 
 
 def _widest(domain: Domain, swollen: Sequence[tuple[str, ...]]) -> list[str]:

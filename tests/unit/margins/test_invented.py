@@ -1,4 +1,4 @@
-"""Margins that would mostly count nobody: where they are refused, the variables by name, the recipe that is told."""
+"""Margins that would count many who do not exist: where they are refused, which variables are told, and what recipe."""
 
 from __future__ import annotations
 
@@ -78,8 +78,9 @@ def test_few_variables_are_named_such_that_the_others_pass(tmp_path: Path) -> No
 
 
 def test_of_two_variables_it_is_the_wider(tmp_path: Path) -> None:
-    _, recipe = told(tmp_path, a=70, b=180, c=2)
+    message, recipe = told(tmp_path, a=70, b=180, c=2)
     assert recipe["drop"] == ("b",)
+    assert "so that a × b would count" in message
 
 
 def test_no_figure_of_the_people_is_told(tmp_path: Path) -> None:
