@@ -28,9 +28,9 @@ from resources.home import HomeResource
 from resources.ledger import LedgerResource
 from resources.private import close_census, fingerprint_key
 from synth_platform.contract.census_spec import CensusSpec, DpPlan
-from synth_platform.margins.census import Microdata, read_census
 from synth_platform.margins.margin import MarginSet
-from synth_platform.margins.noisy import NoisyMargins
+from synth_platform.margins.noise.noisy import NoisyMargins
+from synth_platform.margins.reading.census import Microdata, read_census
 from synth_platform.privacy.affordable import require_affordable
 from synth_platform.privacy.private_errors import quiet_errors
 from synth_platform.privacy.private_table import unledgered

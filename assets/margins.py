@@ -27,9 +27,9 @@ from resources.cohorts import CohortRegistry
 from resources.home import HomeResource
 from resources.private import close_census, fingerprint_key
 from synth_platform.contract.census_spec import CensusSpec, SdcPlan
-from synth_platform.margins.census import read_census
 from synth_platform.margins.margin import MarginSet
 from synth_platform.margins.planned import judge, protect
+from synth_platform.margins.reading.census import read_census
 from synth_platform.privacy.private_errors import quiet_errors
 from synth_platform.release.margins import SDC_STAGE, decide_coarsened, violations_of
 from synth_platform.release.margins_rederive import counted

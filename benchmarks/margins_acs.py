@@ -24,13 +24,13 @@ import numpy as np
 from benchmarks.margins_tools import IPFN, MBI, OURS, Fitted, Fitter, count, furthest, run
 from benchmarks.peers.margins_measure import Axes, Task
 from synth_platform.contract.recipe import Recipe
-from synth_platform.margins.curate import curate
-from synth_platform.margins.dense import fit_dense
+from synth_platform.margins.fitting.dense import fit_dense
+from synth_platform.margins.fitting.weighted_rows import WeightedRowsFit, fit_weighted_rows
 from synth_platform.margins.measures.tables import TableUtility, table_utility
-from synth_platform.margins.microdata import read_microdata
+from synth_platform.margins.reading.curate import curate
+from synth_platform.margins.reading.microdata import read_microdata
 from synth_platform.margins.rows import Rows, two_way_margins
 from synth_platform.margins.sample import sample
-from synth_platform.margins.weighted_rows import WeightedRowsFit, fit_weighted_rows
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "census" / "nist_acs_national2019.csv.gz"
 MONEY = {"null_values": ["N"], "missing": "none"}

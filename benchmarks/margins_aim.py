@@ -27,8 +27,8 @@ import polars as pl
 
 from benchmarks.closest_record import SCRIPTS, Tool
 from synth_platform.contract.recipe import Recipe
-from synth_platform.margins.adaptive import MODEL_CELLS
-from synth_platform.margins.curate import curate
+from synth_platform.margins.noise.adaptive import MODEL_CELLS
+from synth_platform.margins.reading.curate import curate
 from synth_platform.margins.rows import Rows
 from synth_platform.privacy.accounting import gaussian_mu
 

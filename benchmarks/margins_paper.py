@@ -32,22 +32,22 @@ from scipy.stats import ttest_rel
 
 from synth_platform.contract.census_spec import Zeros
 from synth_platform.contract.recipe import Recipe
-from synth_platform.margins.block_raking import AxesTarget, Raking
 from synth_platform.margins.coarsen import coarsen
-from synth_platform.margins.curate import Curated, curate
-from synth_platform.margins.dense import DenseFit, fit_dense
-from synth_platform.margins.disclosure import disclosure_bounds
-from synth_platform.margins.fitted import FitReport
-from synth_platform.margins.intervals import ReleaseRule
+from synth_platform.margins.disclosure.audit import disclosure_bounds
+from synth_platform.margins.disclosure.intervals import ReleaseRule
+from synth_platform.margins.fitting.block_raking import AxesTarget, Raking
+from synth_platform.margins.fitting.dense import DenseFit, fit_dense
+from synth_platform.margins.fitting.fitted import FitReport
+from synth_platform.margins.fitting.stopping import total_variation
+from synth_platform.margins.fitting.targets import normalise
 from synth_platform.margins.margin import MarginSet
 from synth_platform.margins.measures.compared import Compared
 from synth_platform.margins.measures.models import LogisticModel, model_utility
 from synth_platform.margins.measures.pmse import cart_propensity, logistic_propensity
 from synth_platform.margins.measures.tables import table_utility
 from synth_platform.margins.measures.uniques import expected_replicated, replicated_uniques
+from synth_platform.margins.reading.curate import Curated, curate
 from synth_platform.margins.rows import Rows
-from synth_platform.margins.stopping import total_variation
-from synth_platform.margins.targets import normalise
 from synth_platform.sources import census_1901_shares as given
 from synth_platform.sources.census_1901 import PEOPLE, census_1901
 

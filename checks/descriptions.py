@@ -17,7 +17,7 @@ from synth_platform.contract.rules import ValueRule, value_rules
 from synth_platform.contract.summary import column_summary
 from synth_platform.generators.protocol import GeneratorState
 from synth_platform.margins.domain import Domain
-from synth_platform.margins.fitted import Fitted
+from synth_platform.margins.fitting.fitted import Fitted
 from synth_platform.margins.margin import MarginSet
 from synth_platform.margins.rows import Rows
 from synth_platform.normalize.batch import BatchCorrection

@@ -16,10 +16,11 @@ from resources.private import close, stored_rows
 from synth_platform.contract.tables import CohortTables
 from synth_platform.generators.protocol import GeneratorState, Measured
 from synth_platform.generators.store import state_files, state_from_files
-from synth_platform.margins.dense import DenseFit
-from synth_platform.margins.junction_tree import JunctionTreeFit
+from synth_platform.margins.fitting.dense import DenseFit
+from synth_platform.margins.fitting.junction_tree import JunctionTreeFit
+from synth_platform.margins.fitting.weighted_rows import WeightedRowsFit
 from synth_platform.margins.margin import MarginSet
-from synth_platform.margins.noisy import NoisyMargins
+from synth_platform.margins.noise.noisy import NoisyMargins
 from synth_platform.margins.rows import Rows
 from synth_platform.margins.store import (
     fitted_files,
@@ -29,7 +30,6 @@ from synth_platform.margins.store import (
     rows_files,
     rows_from_files,
 )
-from synth_platform.margins.weighted_rows import WeightedRowsFit
 from synth_platform.normalize.batch import BatchCorrection
 from synth_platform.normalize.encoder import Encoder
 from synth_platform.normalize.reference import PublicReference

@@ -11,7 +11,7 @@ import polars as pl
 
 from resources.home import HomeResource
 from resources.ledger import home_ledger
-from synth_platform.margins.census import Microdata
+from synth_platform.margins.reading.census import Microdata
 from synth_platform.margins.rows import Rows
 from synth_platform.margins.store import content_digest as coded_digest
 from synth_platform.normalize.rows import EncodedRows, content_digest

@@ -15,10 +15,10 @@ from itertools import combinations
 
 import numpy as np
 
-from synth_platform.margins.adaptive import choose_and_measure
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.fit import fit
-from synth_platform.margins.noisy import measure_declared
+from synth_platform.margins.fitting.fit import fit
+from synth_platform.margins.noise.adaptive import choose_and_measure
+from synth_platform.margins.noise.noisy import measure_declared
 from synth_platform.margins.rows import Rows
 from synth_platform.privacy.events import tally
 from synth_platform.privacy.noise import SeededNoise

@@ -7,9 +7,9 @@ import numpy as np
 from margins_measure import Axes, Found, Task, main
 
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.fit import fit
+from synth_platform.margins.fitting.fit import fit
+from synth_platform.margins.fitting.weighted_rows import WeightedRowsFit
 from synth_platform.margins.margin import Margin, MarginSet
-from synth_platform.margins.weighted_rows import WeightedRowsFit
 
 ROWS = 27_253
 

@@ -16,9 +16,9 @@ from resources.home import HomeResource, SynthHome
 from resources.private import fingerprint_key
 from synth_platform.cli.app import BAD_INPUT, print_json, shown
 from synth_platform.contract.census_spec import CensusSpec, SdcPlan
-from synth_platform.margins.census import read_census
-from synth_platform.margins.declared import UndeclaredError, declared_domain
 from synth_platform.margins.margin import MarginSet
+from synth_platform.margins.noise.declared import UndeclaredError, declared_domain
+from synth_platform.margins.reading.census import read_census
 from synth_platform.release.margins import release_name
 
 COLUMNS = ("census", "policy", "plan", "decision", "disclosure", "ε", "δ", "fit", "utility", "reasons and notes")

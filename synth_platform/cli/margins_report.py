@@ -9,8 +9,8 @@ from typing import Any
 from synth_platform.cli.margins_advice import REASONS
 from synth_platform.cli.margins_run import Made, plural
 from synth_platform.contract.census_spec import CensusSpec
-from synth_platform.margins.census import Microdata
 from synth_platform.margins.margin import MarginSet
+from synth_platform.margins.reading.census import Microdata
 from synth_platform.release.folder import write_json
 from synth_platform.release.margins import ASSURANCE, ELIGIBLE, release_name, stage_of
 from synth_platform.release.margins_card import UNREGISTERED, band_counts

@@ -17,12 +17,12 @@ from resources.home import HomeResource, SynthHome
 from resources.ledger import home_ledger, statistic_store
 from resources.private import close_census, fingerprint_key
 from synth_platform.contract.census_spec import CensusSpec, DpPlan, SdcPlan
-from synth_platform.margins.census import Microdata, read_census
-from synth_platform.margins.declared import declared_domain, in_declared
-from synth_platform.margins.fitted import Fitted
+from synth_platform.margins.fitting.fitted import Fitted
 from synth_platform.margins.margin import MarginSet
-from synth_platform.margins.noisy import NoisyMargins
+from synth_platform.margins.noise.declared import declared_domain, in_declared
+from synth_platform.margins.noise.noisy import NoisyMargins
 from synth_platform.margins.planned import compare, judge, model, protect, tables
+from synth_platform.margins.reading.census import Microdata, read_census
 from synth_platform.margins.replicates import stacked
 from synth_platform.margins.rows import Rows
 from synth_platform.privacy.affordable import require_affordable

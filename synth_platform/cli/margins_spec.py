@@ -17,7 +17,7 @@ from synth_platform.cli.margins_run import MarginsError
 from synth_platform.contract.census_spec import CensusSpec
 from synth_platform.contract.cohort_spec import RELEASABLE_DUA_TAG, faults
 from synth_platform.contract.recipe import Recipe, load_recipe
-from synth_platform.margins.published import FORMATS
+from synth_platform.margins.reading.published import FORMATS
 from synth_platform.privacy.accounting import epsilon_rdp, gaussian_mu
 
 DELTA = 1e-6

@@ -5,9 +5,9 @@ curate â†’ two_way_margins (or read_tables: published counts, no rows at all) â†
 """
 
 from synth_platform.margins.coarsen import coarsen
-from synth_platform.margins.curate import curate
-from synth_platform.margins.disclosure import disclosure_bounds
-from synth_platform.margins.fit import fit
+from synth_platform.margins.disclosure.audit import disclosure_bounds
+from synth_platform.margins.fitting.fit import fit
+from synth_platform.margins.reading.curate import curate
 from synth_platform.margins.rows import two_way_margins
 from synth_platform.margins.sample import sample
 from synth_platform.margins.utility import utility

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synth_platform.contract.census_spec import Adjustment, Rounding, Variant, Zeros
+from synth_platform.margins.fitting.targets import common_total
 from synth_platform.margins.margin import Counts, Margin, MarginSet
-from synth_platform.margins.targets import common_total
 
 _WHOLE: dict[Rounding, Callable[[Counts], Counts]] = {
     "nearest": lambda units: np.floor(units + 0.5),

@@ -11,12 +11,12 @@ import numpy as np
 
 from synth_platform.contract.census_spec import DpPlan, SdcPlan
 from synth_platform.margins.coarsen import coarsen
-from synth_platform.margins.fit import fit
-from synth_platform.margins.fitted import Fitted
+from synth_platform.margins.disclosure.plan import audit_released
+from synth_platform.margins.fitting.fit import fit
+from synth_platform.margins.fitting.fitted import Fitted
 from synth_platform.margins.invented import refuse_invented
 from synth_platform.margins.margin import MarginSet
-from synth_platform.margins.plan_audit import audit_released
-from synth_platform.margins.published import Totals
+from synth_platform.margins.reading.published import Totals
 from synth_platform.margins.rows import Rows
 from synth_platform.margins.sample import sample
 

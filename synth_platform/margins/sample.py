@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth_platform.margins.fitted import Fitted
+from synth_platform.margins.fitting.fitted import Fitted
 from synth_platform.margins.rows import Rows
 
 

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from synth_platform.margins.cliques import JunctionTree
-from synth_platform.margins.dense import DenseFit
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.fitted import FitReport, Fitted
-from synth_platform.margins.junction_tree import JunctionTreeFit
+from synth_platform.margins.fitting.cliques import JunctionTree
+from synth_platform.margins.fitting.dense import DenseFit
+from synth_platform.margins.fitting.fitted import FitReport, Fitted
+from synth_platform.margins.fitting.junction_tree import JunctionTreeFit
+from synth_platform.margins.fitting.weighted_rows import WeightedRowsFit
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.rows import Rows
 from synth_platform.margins.sealed_files import Array, SealedFilesError, array_bytes, arrays_of, opened, sealed
 from synth_platform.margins.structural_zeros import StructuralZero
-from synth_platform.margins.weighted_rows import WeightedRowsFit
 from synth_platform.privacy.fingerprint import canonical_json
 
 MARGINS, ROWS, FITTED = "margins", "rows", "fitted"

@@ -16,9 +16,9 @@ import polars as pl
 from synth_platform.contract.census_spec import REPLICATE, CensusSpec, DpPlan, SdcPlan
 from synth_platform.contract.cohort_spec import RELEASABLE_DUA_TAG
 from synth_platform.margins import violations as contract
-from synth_platform.margins.fitted import FitReport
+from synth_platform.margins.fitting.fitted import FitReport
 from synth_platform.margins.margin import MarginSet
-from synth_platform.margins.noisy import NoisyMargins
+from synth_platform.margins.noise.noisy import NoisyMargins
 from synth_platform.privacy.formal import FORMAL_REASONS, formal_status
 from synth_platform.privacy.ledger import Ledger
 from synth_platform.privacy.statistic_store import StatisticStore

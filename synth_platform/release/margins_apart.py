@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from synth_platform.margins.margin import MarginSet
-from synth_platform.margins.published import read_tables
+from synth_platform.margins.reading.published import read_tables
 from synth_platform.release.margins import SDC_STAGE
 from synth_platform.release.margins_package import released_margins
 from synth_platform.release.register import Release

@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Any, get_args
 
 from synth_platform.contract.census_spec import CensusSpec
-from synth_platform.margins.fitted import FitReport
+from synth_platform.margins.fitting.fitted import FitReport
 from synth_platform.margins.margin import MarginSet
 from synth_platform.margins.measures.compared import Band
 from synth_platform.release.margins_assurance import assurance

@@ -22,9 +22,9 @@ import numpy as np
 import polars as pl
 
 from synth_platform.contract.census_spec import CensusSpec
-from synth_platform.margins.fitted import Fitted
+from synth_platform.margins.fitting.fitted import Fitted
 from synth_platform.margins.margin import Counts, MarginSet
-from synth_platform.margins.noisy import NoisyMargins
+from synth_platform.margins.noise.noisy import NoisyMargins
 from synth_platform.margins.replicates import coded
 from synth_platform.margins.rows import Rows
 from synth_platform.privacy.ledger import Ledger

@@ -15,13 +15,13 @@ import polars as pl
 from synth_platform.contract.census_spec import REPLICATE, CensusSpec
 from synth_platform.contract.cohort_spec import RELEASABLE_DUA_TAG
 from synth_platform.margins.domain import Domain
-from synth_platform.margins.fitted import FitReport
+from synth_platform.margins.fitting.fitted import FitReport
 from synth_platform.margins.margin import MarginSet
 from synth_platform.margins.measures.heat_map import heat_map_png
 from synth_platform.margins.measures.tables import TableUtility
-from synth_platform.margins.published import write_tables
+from synth_platform.margins.reading.published import write_tables
+from synth_platform.margins.reading.stated_files import STATED_FILES, read_stated, write_stated
 from synth_platform.margins.replicates import replicate
-from synth_platform.margins.stated_files import STATED_FILES, read_stated, write_stated
 from synth_platform.margins.violations import violations
 from synth_platform.release.folder import PackageError, parquet_bytes, write_folder, write_json
 from synth_platform.release.margins import DP_STAGE, ELIGIBLE, SDC_STAGE, MarginsStage

@@ -9,14 +9,14 @@ from typing import Any
 import polars as pl
 
 from synth_platform.contract.census_spec import CensusSpec, DpPlan, SdcPlan
-from synth_platform.margins.adaptive import choose_and_measure
-from synth_platform.margins.census import Microdata, read_census
-from synth_platform.margins.curate import margin_names
-from synth_platform.margins.declared import declared_domain, in_declared
 from synth_platform.margins.domain import Domain
 from synth_platform.margins.margin import MarginSet
-from synth_platform.margins.noisy import NoisyMargins, measure_declared
+from synth_platform.margins.noise.adaptive import choose_and_measure
+from synth_platform.margins.noise.declared import declared_domain, in_declared
+from synth_platform.margins.noise.noisy import NoisyMargins, measure_declared
 from synth_platform.margins.planned import compare, judge, model, protect, tables
+from synth_platform.margins.reading.census import Microdata, read_census
+from synth_platform.margins.reading.curate import margin_names
 from synth_platform.margins.replicates import coded, replicate, stacked
 from synth_platform.margins.rows import Rows, count_margins
 from synth_platform.margins.store import content_digest, fitted_files, margin_set_files

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_platform.margins.dense import DenseFit
 from synth_platform.margins.domain import Codes
-from synth_platform.margins.fitted import Fitted
-from synth_platform.margins.junction_tree import JunctionTreeFit
+from synth_platform.margins.fitting.dense import DenseFit
+from synth_platform.margins.fitting.fitted import Fitted
+from synth_platform.margins.fitting.junction_tree import JunctionTreeFit
+from synth_platform.margins.fitting.weighted_rows import WeightedRowsFit
 from synth_platform.margins.margin import Counts, ratio
 from synth_platform.margins.measures.compared import Compared, numbered_cells
 from synth_platform.margins.rows import Rows
-from synth_platform.margins.weighted_rows import WeightedRowsFit
 
 
 @dataclass(frozen=True)

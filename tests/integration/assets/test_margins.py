@@ -23,7 +23,7 @@ from resources.home import SynthHome
 from synth_platform.contract.census_spec import CensusSpec, load_census_spec
 from synth_platform.definitions import MARGINS_JOB
 from synth_platform.margins.margin import MarginSet
-from synth_platform.margins.published import read_tables
+from synth_platform.margins.reading.published import read_tables
 from synth_platform.margins.replicates import replicate
 from synth_platform.margins.violations import violations
 from synth_platform.privacy.noise import CryptographicNoise

@@ -17,7 +17,7 @@ from synth_platform.contract.discovery_options import Contrast
 from synth_platform.discovery import contrast
 from synth_platform.generators.build import make_generator
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.noisy import count_query
+from synth_platform.margins.noise.noisy import count_query
 from synth_platform.margins.rows import Rows, two_way
 from synth_platform.normalize import closed
 from synth_platform.normalize.reference import PublicReference, build_reference, public_batch_map

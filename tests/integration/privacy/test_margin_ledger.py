@@ -17,7 +17,7 @@ from synth_platform.audit.findings import Findings
 from synth_platform.audit.ledger import audit_ledger
 from synth_platform.margins.domain import Domain, Variable
 from synth_platform.margins.margin import MarginSet
-from synth_platform.margins.noisy import measure_declared
+from synth_platform.margins.noise.noisy import measure_declared
 from synth_platform.margins.rows import Rows, two_way
 from synth_platform.privacy.accounting import gaussian_mu
 from synth_platform.privacy.affordable import require_affordable

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import chisquare
 
-from synth_platform.margins.adaptive import choose_and_measure
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.noise.adaptive import choose_and_measure
 from synth_platform.margins.rows import Rows, two_way
 from synth_platform.privacy.noise import SeededNoise
 from synth_platform.privacy.queries import SelectionQuery

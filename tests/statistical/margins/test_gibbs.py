@@ -8,8 +8,8 @@ from scipy.stats import chi2
 
 from synth_platform.margins import gibbs
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.gibbs import LogLinear
-from synth_platform.margins.junction_tree import fit_junction_tree
+from synth_platform.margins.fitting.gibbs import LogLinear
+from synth_platform.margins.fitting.junction_tree import fit_junction_tree
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.structural_zeros import StructuralZero
 

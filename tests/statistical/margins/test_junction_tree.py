@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chi2
 
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.junction_tree import fit_junction_tree
+from synth_platform.margins.fitting.junction_tree import fit_junction_tree
 from synth_platform.margins.margin import Margin, MarginSet
 
 pytestmark = pytest.mark.statistical

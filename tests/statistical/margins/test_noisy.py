@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import chi2, norm
 
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.noisy import count_query, measure_declared
+from synth_platform.margins.noise.noisy import count_query, measure_declared
 from synth_platform.margins.rows import Rows, two_way
 from synth_platform.privacy.accounting import gaussian_mu
 from synth_platform.privacy.noise import SeededNoise

@@ -8,8 +8,8 @@ from scipy.stats import ttest_1samp
 
 from benchmarks.margins_paper import MIPFP_TOLERANCE, ZEROS, mipfp, people_of, recipe
 from synth_platform.margins.coarsen import coarsen
-from synth_platform.margins.dense import fit_dense
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.fitting.dense import fit_dense
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.measures.tables import table_utility
 from synth_platform.margins.measures.uniques import expected_replicated, replicated_uniques

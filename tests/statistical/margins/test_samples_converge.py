@@ -10,12 +10,12 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from synth_platform.margins.dense import fit_dense
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.junction_tree import fit_junction_tree
+from synth_platform.margins.fitting.dense import fit_dense
+from synth_platform.margins.fitting.junction_tree import fit_junction_tree
+from synth_platform.margins.fitting.weighted_rows import fit_weighted_rows
 from synth_platform.margins.rows import Rows, count_margins
 from synth_platform.margins.sample import sample
-from synth_platform.margins.weighted_rows import fit_weighted_rows
 
 pytestmark = pytest.mark.statistical
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import chi2
 
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.fitting.weighted_rows import fit_weighted_rows
 from synth_platform.margins.rows import Rows, two_way_margins
-from synth_platform.margins.weighted_rows import fit_weighted_rows
 
 pytestmark = pytest.mark.statistical
 

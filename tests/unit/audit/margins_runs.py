@@ -10,14 +10,14 @@ import numpy as np
 import polars as pl
 
 from synth_platform.contract.census_spec import CensusSpec, DpPlan, SdcPlan
-from synth_platform.margins.curate import curate
-from synth_platform.margins.declared import in_declared
+from synth_platform.margins.disclosure.plan import audit_released
 from synth_platform.margins.margin import MarginSet
 from synth_platform.margins.measures.compared import Compared
 from synth_platform.margins.measures.tables import table_utility
-from synth_platform.margins.noisy import NoisyMargins
-from synth_platform.margins.plan_audit import audit_released
+from synth_platform.margins.noise.declared import in_declared
+from synth_platform.margins.noise.noisy import NoisyMargins
 from synth_platform.margins.planned import NOT_ASSESSED, model, protect, tables
+from synth_platform.margins.reading.curate import curate
 from synth_platform.margins.replicates import stacked
 from synth_platform.margins.rows import Rows
 from synth_platform.margins.utility import PropensityUtility, Utility

@@ -10,10 +10,10 @@ import pytest
 from dp_accounting import GaussianDpEvent
 from dp_accounting.pld import privacy_loss_distribution
 
-from synth_platform.margins.adaptive import CODE, choose_and_measure
-from synth_platform.margins.declared import OtherCategoriesError
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.fit import fit
+from synth_platform.margins.fitting.fit import fit
+from synth_platform.margins.noise.adaptive import CODE, choose_and_measure
+from synth_platform.margins.noise.declared import OtherCategoriesError
 from synth_platform.margins.rows import Rows, two_way
 from synth_platform.margins.structural_zeros import StructuralZero
 from synth_platform.privacy.accounting import compose, gaussian_epsilon, gaussian_mu
@@ -121,8 +121,8 @@ def test_scores_are_as_the_paper_defines_them(monkeypatch):
 
     Nearly all is spent on one-way margins, so that the model is right to a person; what is left makes σ 1.7.
     """
-    monkeypatch.setattr("synth_platform.margins.adaptive.ROUGH", 1e-4)
-    monkeypatch.setattr("synth_platform.margins.adaptive.ONE_WAY_SHARE", 0.999)
+    monkeypatch.setattr("synth_platform.margins.noise.adaptive.ROUGH", 1e-4)
+    monkeypatch.setattr("synth_platform.margins.noise.adaptive.ONE_WAY_SHARE", 0.999)
     rows = people(100)
     asked, _, releases = bought(rows, mu=20.0, rounds=1)
     (query,) = asked.choices
@@ -222,7 +222,7 @@ def test_higher_margins_of_a_workload_and_their_subsets_are_candidates():
 
 def test_a_model_is_kept_small(monkeypatch):
     """With room for a fifth of the whole table in the first of two rounds, no candidate may join more."""
-    monkeypatch.setattr("synth_platform.margins.adaptive.MODEL_CELLS", 30)
+    monkeypatch.setattr("synth_platform.margins.noise.adaptive.MODEL_CELLS", 30)
     asked, _, _ = bought(rounds=8, mu=20.0)
     chosen = [query.parameters["margins"][0] for query in asked.queries[2::2]]
     assert max(math.prod(DOMAIN.project(names).shape) for names in chosen) <= 12
@@ -273,7 +273,7 @@ def test_a_margin_of_too_many_variables_is_refused():
 
 
 def test_zeros_that_no_model_has_room_for_are_refused(monkeypatch):
-    monkeypatch.setattr("synth_platform.margins.adaptive.MODEL_CELLS", 10)
+    monkeypatch.setattr("synth_platform.margins.noise.adaptive.MODEL_CELLS", 10)
     asked = Asked(people(10))
     with pytest.raises(ValueError, match="declare them of fewer variables"):
         choose_and_measure(asked.ask, DOMAIN, PAIRS, (NEVER,), 1.0, 1)

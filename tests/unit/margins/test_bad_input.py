@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from synth_platform.contract.census_spec import CensusSpec, SdcPlan
-from synth_platform.margins.census import Microdata, read_census
+from synth_platform.margins.disclosure.plan import audit_released
 from synth_platform.margins.margin import Margin
-from synth_platform.margins.plan_audit import audit_released
 from synth_platform.margins.planned import model, protect, tables
+from synth_platform.margins.reading.census import Microdata, read_census
 
 MANY = 10**6
 

@@ -5,11 +5,11 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from synth_platform.margins.bounds_lp import linear_programming_bounds
-from synth_platform.margins.bounds_shuttle import ContradictoryMarginsError, shuttle_bounds
 from synth_platform.margins.coarsen import coarsen
+from synth_platform.margins.disclosure.bounds_lp import linear_programming_bounds
+from synth_platform.margins.disclosure.bounds_shuttle import ContradictoryMarginsError, shuttle_bounds
+from synth_platform.margins.disclosure.intervals import Intervals, ReleaseRule, count_intervals
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.intervals import Intervals, ReleaseRule, count_intervals
 from synth_platform.margins.margin import Margin, MarginSet
 
 

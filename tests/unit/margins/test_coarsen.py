@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from synth_platform.contract.census_spec import Adjustment, Rounding, Zeros
 from synth_platform.margins.coarsen import coarsen
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.fitting.targets import normalise
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.structural_zeros import StructuralZero
-from synth_platform.margins.targets import normalise
 
 DOMAIN = Domain(
     (Variable("age", ("child", "adult")), Variable("work", ("none", "farm", "mill")), Variable("sex", ("f", "m")))

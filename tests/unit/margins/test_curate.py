@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth_platform.contract.recipe import Recipe
-from synth_platform.margins.curate import CurationError, curate
-from synth_platform.margins.microdata import read_microdata
+from synth_platform.margins.reading.curate import CurationError, curate
+from synth_platform.margins.reading.microdata import read_microdata
 from synth_platform.margins.rows import count_margins
 
 CENSUS = Path(__file__).parents[3].parent / "shared" / "data" / "census"

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from synth_platform.contract.categories import MOST_CATEGORIES
 from synth_platform.contract.recipe import Recipe
-from synth_platform.margins.curate import curate
-from synth_platform.margins.declared import OtherCategoriesError, UndeclaredError, declared_domain, in_declared
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.noise.declared import OtherCategoriesError, UndeclaredError, declared_domain, in_declared
+from synth_platform.margins.reading.curate import curate
 from synth_platform.margins.rows import Rows
 
 WORDS = st.lists(st.sampled_from(["a", "b c", "007", "x+", "0-4", "[1, 2)", "ü", "2.5"]), min_size=1, unique=True)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from synth_platform.margins.denoise import NoisyTable, TooNoisyError, denoise
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.noise.denoise import NoisyTable, TooNoisyError, denoise
 from synth_platform.margins.structural_zeros import StructuralZero
 
 SHAPE = (3, 2, 4)

@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import minimize
 
 from synth_platform.margins import block_raking, dense, slabs
-from synth_platform.margins.dense import fit_dense
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.fitting.dense import fit_dense
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.structural_zeros import StructuralZero
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from synth_platform.margins.coarsen import coarsen
-from synth_platform.margins.differencing import Difference, coarser
-from synth_platform.margins.disclosure import disclosure_bounds
+from synth_platform.margins.disclosure.audit import disclosure_bounds
+from synth_platform.margins.disclosure.differencing import Difference, coarser
+from synth_platform.margins.disclosure.intervals import ReleaseRule
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.intervals import ReleaseRule
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.rows import Rows, two_way_margins
 from synth_platform.margins.structural_zeros import StructuralZero

@@ -9,9 +9,9 @@ import pytest
 from synth_platform.contract.recipe import Recipe
 from synth_platform.margins import coarsen, curate, fit, sample, two_way_margins
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.fit import choose_engine
+from synth_platform.margins.fitting.fit import choose_engine
 from synth_platform.margins.margin import Margin, MarginSet
-from synth_platform.margins.published import read_tables, write_tables
+from synth_platform.margins.reading.published import read_tables, write_tables
 from synth_platform.margins.rows import count_margins
 from synth_platform.margins.structural_zeros import StructuralZero
 

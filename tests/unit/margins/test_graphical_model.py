@@ -7,10 +7,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from synth_platform.margins.denoise import NoisyTable
-from synth_platform.margins.dense import fit_dense
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.graphical_model import RELAXATION, estimate
+from synth_platform.margins.fitting.dense import fit_dense
+from synth_platform.margins.noise.denoise import NoisyTable
+from synth_platform.margins.noise.graphical_model import RELAXATION, estimate
 from synth_platform.margins.rows import Rows, count_margins
 from synth_platform.margins.structural_zeros import StructuralZero, possible
 

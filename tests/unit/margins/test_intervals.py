@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from synth_platform.margins.coarsen import coarsen
+from synth_platform.margins.disclosure.intervals import ReleaseRule, count_intervals
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.intervals import ReleaseRule, count_intervals
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.structural_zeros import StructuralZero
 

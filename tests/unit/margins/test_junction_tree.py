@@ -5,10 +5,10 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from synth_platform.margins.cliques import decomposable
-from synth_platform.margins.dense import fit_dense
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.junction_tree import fit_junction_tree
+from synth_platform.margins.fitting.cliques import decomposable
+from synth_platform.margins.fitting.dense import fit_dense
+from synth_platform.margins.fitting.junction_tree import fit_junction_tree
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.structural_zeros import StructuralZero
 

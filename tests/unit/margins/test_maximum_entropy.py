@@ -13,13 +13,13 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
-from synth_platform.margins.dense import fit_dense
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.fit import fit
-from synth_platform.margins.junction_tree import fit_junction_tree
+from synth_platform.margins.fitting.dense import fit_dense
+from synth_platform.margins.fitting.fit import fit
+from synth_platform.margins.fitting.junction_tree import fit_junction_tree
+from synth_platform.margins.fitting.weighted_rows import fit_weighted_rows
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.structural_zeros import StructuralZero
-from synth_platform.margins.weighted_rows import fit_weighted_rows
 
 NAMES = "abcde"
 SHAPE = (3, 4, 2, 5)

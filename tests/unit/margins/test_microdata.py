@@ -5,7 +5,7 @@ import gzip
 import polars as pl
 import pytest
 
-from synth_platform.margins.microdata import read_microdata
+from synth_platform.margins.reading.microdata import read_microdata
 from synth_platform.sources.tables import SourceError
 
 TEXT = """age,code,weight,own,name,big,none,mixed

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from synth_platform.contract.recipe import Recipe
-from synth_platform.margins.curate import curate
-from synth_platform.margins.declared import OtherCategoriesError, declared_domain
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.noisy import count_query, measure_declared, noisy_tables
+from synth_platform.margins.noise.declared import OtherCategoriesError, declared_domain
+from synth_platform.margins.noise.noisy import count_query, measure_declared, noisy_tables
+from synth_platform.margins.reading.curate import curate
 from synth_platform.margins.rows import Rows, two_way
 from synth_platform.margins.structural_zeros import StructuralZero
 from synth_platform.privacy.accounting import compose, gaussian_mu

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from synth_platform.contract.census_spec import SdcPlan
 from synth_platform.margins.coarsen import coarsen
-from synth_platform.margins.disclosure import cell_bounds, disclosure_bounds
+from synth_platform.margins.disclosure.audit import cell_bounds, disclosure_bounds
+from synth_platform.margins.disclosure.intervals import ReleaseRule
+from synth_platform.margins.disclosure.plan import audit_released, audited, released_rule
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.intervals import ReleaseRule
 from synth_platform.margins.margin import Margin, MarginSet
-from synth_platform.margins.plan_audit import audit_released, audited, released_rule
 from synth_platform.margins.structural_zeros import StructuralZero, possible
 
 ZEROS = ("kept", "lifted")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.fitting.proposal import proposal
 from synth_platform.margins.margin import Margin, MarginSet
-from synth_platform.margins.proposal import proposal
 
 SIZES = dict(zip("abcdef", (2, 3, 4, 2, 3, 2), strict=True))
 DOMAIN = Domain(tuple(Variable(name, tuple(map(str, range(size)))) for name, size in SIZES.items()))

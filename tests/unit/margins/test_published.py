@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from synth_platform.margins.coarsen import coarsen
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.domain_file import natural_order, read_domain
 from synth_platform.margins.margin import Margin, MarginSet
-from synth_platform.margins.published import read_tables, write_tables
+from synth_platform.margins.reading.domain_file import natural_order, read_domain
+from synth_platform.margins.reading.published import read_tables, write_tables
 from synth_platform.margins.rows import Rows, count_margins
 from synth_platform.margins.structural_zeros import StructuralZero
 

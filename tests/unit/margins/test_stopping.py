@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from synth_platform.margins.stopping import WINDOW, StoppingRule, total_variation
+from synth_platform.margins.fitting.stopping import WINDOW, StoppingRule, total_variation
 
 RULE = StoppingRule(1e-6, 2000)
 

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from safetensors.numpy import load as load_safetensors
 
 from synth_platform.margins import store
-from synth_platform.margins.dense import DenseFit, fit_dense
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.fitted import FitReport
-from synth_platform.margins.junction_tree import fit_junction_tree
+from synth_platform.margins.fitting.dense import DenseFit, fit_dense
+from synth_platform.margins.fitting.fitted import FitReport
+from synth_platform.margins.fitting.junction_tree import fit_junction_tree
+from synth_platform.margins.fitting.weighted_rows import fit_weighted_rows
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.rows import Rows, count_margins, two_way_margins
 from synth_platform.margins.sealed_files import SealedFilesError, array_bytes, arrays_of, sealed
@@ -28,7 +29,6 @@ from synth_platform.margins.store import (
     rows_from_files,
 )
 from synth_platform.margins.structural_zeros import StructuralZero
-from synth_platform.margins.weighted_rows import fit_weighted_rows
 
 DOMAIN = Domain(
     (

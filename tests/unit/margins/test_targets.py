@@ -3,9 +3,9 @@
 import numpy as np
 
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.fitting.targets import normalise
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.structural_zeros import StructuralZero
-from synth_platform.margins.targets import normalise
 
 DOMAIN = Domain(tuple(Variable(name, ("0", "1")) for name in "abc"))
 

@@ -8,9 +8,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from synth_platform.margins.cliques import decomposable
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.triangulation import covering_cells, covering_cliques, covering_tree
+from synth_platform.margins.fitting.cliques import decomposable
+from synth_platform.margins.fitting.triangulation import covering_cells, covering_cliques, covering_tree
 
 
 def domain_of(*sizes):

@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from synth_platform.margins.dense import fit_dense
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.fit import fit
+from synth_platform.margins.fitting.dense import fit_dense
+from synth_platform.margins.fitting.fit import fit
 from synth_platform.margins.measures.uniques import expected_replicated, replicated_uniques
 from synth_platform.margins.rows import Rows, count_margins, two_way_margins
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.fitting.proposal import proposal
+from synth_platform.margins.fitting.weighted_rows import fit_weighted_rows
 from synth_platform.margins.margin import Margin, MarginSet
-from synth_platform.margins.proposal import proposal
 from synth_platform.margins.structural_zeros import StructuralZero
-from synth_platform.margins.weighted_rows import fit_weighted_rows
 
 SHAPE = (2, 3, 4, 2, 3, 3, 2)
 NAMES = tuple("abcdefg")

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from synth_platform.contract.census_spec import CensusSpec
-from synth_platform.margins.dense import fit_dense
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.fitted import FitReport
+from synth_platform.margins.fitting.dense import fit_dense
+from synth_platform.margins.fitting.fitted import FitReport
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.release.margins_card import margins_card, relations_lost
 from synth_platform.release.margins_readme import aligned, render_margins_readme

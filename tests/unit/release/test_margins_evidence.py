@@ -12,7 +12,7 @@ import pytest
 
 from synth_platform.margins.domain import Domain, Variable
 from synth_platform.margins.margin import MarginSet
-from synth_platform.margins.noisy import NoisyMargins
+from synth_platform.margins.noise.noisy import NoisyMargins
 from synth_platform.margins.rows import Rows, count_margins, two_way_margins
 from synth_platform.margins.structural_zeros import StructuralZero
 from synth_platform.privacy.ledger import Ledger

@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 
 from synth_platform.contract.census_spec import CensusSpec, DpPlan, SdcPlan
-from synth_platform.margins.curate import Curated, curate
-from synth_platform.margins.fitted import Fitted
+from synth_platform.margins.fitting.fitted import Fitted
 from synth_platform.margins.margin import MarginSet
-from synth_platform.margins.noisy import NoisyMargins, measure_declared
+from synth_platform.margins.noise.noisy import NoisyMargins, measure_declared
 from synth_platform.margins.planned import compare, model, protect, tables
-from synth_platform.margins.published import read_tables
+from synth_platform.margins.reading.curate import Curated, curate
+from synth_platform.margins.reading.published import read_tables
 from synth_platform.margins.replicates import replicate, stacked
 from synth_platform.margins.rows import Rows
 from synth_platform.margins.store import content_digest

@@ -19,8 +19,8 @@ from synth_platform.contract.cohort_spec import CohortSpec
 from synth_platform.contract.tables import CohortTables, of_split
 from synth_platform.generators.protocol import GeneratorState, Measured
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.fit import fit
-from synth_platform.margins.noisy import NoisyMargins
+from synth_platform.margins.fitting.fit import fit
+from synth_platform.margins.noise.noisy import NoisyMargins
 from synth_platform.margins.rows import Rows, two_way_margins
 from synth_platform.margins.structural_zeros import StructuralZero
 from synth_platform.normalize.real_arm import correct_real_arm

@@ -11,9 +11,9 @@ import pytest
 
 from synth_platform.contract.census_spec import load_census_spec
 from synth_platform.margins import coarsen, curate, disclosure_bounds
-from synth_platform.margins.declared import declared_domain
-from synth_platform.margins.intervals import ReleaseRule
-from synth_platform.margins.microdata import read_microdata
+from synth_platform.margins.disclosure.intervals import ReleaseRule
+from synth_platform.margins.noise.declared import declared_domain
+from synth_platform.margins.reading.microdata import read_microdata
 from synth_platform.sources.census_1901 import PEOPLE, census_1901
 
 DEMO = Path(__file__).parents[3] / "cohorts" / "census_demo"

@@ -10,11 +10,11 @@ from pathlib import Path
 import polars as pl
 
 from synth_platform.contract.census_spec import REPLICATE, CensusSpec
-from synth_platform.margins.curate import Curated, CurationError, curate
 from synth_platform.margins.domain import Domain
 from synth_platform.margins.margin import MarginSet
-from synth_platform.margins.microdata import read_microdata
-from synth_platform.margins.published import read_tables
+from synth_platform.margins.reading.curate import Curated, CurationError, curate
+from synth_platform.margins.reading.microdata import read_microdata
+from synth_platform.margins.reading.published import read_tables
 from synth_platform.margins.structural_zeros import StructuralZero
 
 

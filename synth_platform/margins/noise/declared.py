@@ -12,10 +12,10 @@ import polars as pl
 
 from synth_platform.contract.categories import MOST_CATEGORIES
 from synth_platform.contract.recipe import Recipe, VariableRecipe
-from synth_platform.margins.curate import recode
 from synth_platform.margins.domain import Domain, Variable
-from synth_platform.margins.domain_file import variable as inferred
-from synth_platform.margins.recode import band_labels
+from synth_platform.margins.reading.curate import recode
+from synth_platform.margins.reading.domain_file import variable as inferred
+from synth_platform.margins.reading.recode import band_labels
 from synth_platform.margins.rows import Rows
 from synth_platform.privacy.private_errors import PrivateComputationError
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth_platform.margins.dense import MOST_DENSE_CELLS, fit_dense
-from synth_platform.margins.fitted import Engine, Fitted
-from synth_platform.margins.junction_tree import MOST_CELLS, fit_junction_tree, tree_of
+from synth_platform.margins.fitting.dense import MOST_DENSE_CELLS, fit_dense
+from synth_platform.margins.fitting.fitted import Engine, Fitted
+from synth_platform.margins.fitting.junction_tree import MOST_CELLS, fit_junction_tree, tree_of
+from synth_platform.margins.fitting.weighted_rows import fit_weighted_rows
 from synth_platform.margins.margin import MarginSet
-from synth_platform.margins.weighted_rows import fit_weighted_rows
 
 WORTH_A_TREE = 4
 

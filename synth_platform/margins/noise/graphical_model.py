@@ -24,15 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from synth_platform.margins.cliques import JunctionTree
-from synth_platform.margins.denoise import NoisyTable
 from synth_platform.margins.domain import Domain
-from synth_platform.margins.fitted import FitReport
-from synth_platform.margins.junction_tree import JunctionTreeFit
+from synth_platform.margins.fitting.cliques import JunctionTree
+from synth_platform.margins.fitting.fitted import FitReport
+from synth_platform.margins.fitting.junction_tree import JunctionTreeFit
+from synth_platform.margins.fitting.stopping import total_variation
+from synth_platform.margins.fitting.triangulation import covering_tree
 from synth_platform.margins.margin import Counts, ratio
-from synth_platform.margins.stopping import total_variation
+from synth_platform.margins.noise.denoise import NoisyTable
 from synth_platform.margins.structural_zeros import StructuralZero, possible
-from synth_platform.margins.triangulation import covering_tree
 
 RELAXATION = 0.2  # c_r in standard deviations of the noise
 TOLERANCE = 0.05  # largest |n M_r(p) − y_r + c_r θ_r| of a cell, in √(its count + c_r)

@@ -30,15 +30,15 @@ from itertools import chain, combinations
 import numpy as np
 
 from synth_platform.discovery.selection import gumbel_scale
-from synth_platform.margins.declared import in_declared
-from synth_platform.margins.denoise import NoisyTable
 from synth_platform.margins.domain import Domain
-from synth_platform.margins.graphical_model import Estimate, estimate
+from synth_platform.margins.fitting.triangulation import covering_cells
 from synth_platform.margins.margin import Counts, Margin, MarginSet
-from synth_platform.margins.noisy import Ask, Names, count_query, noisy_tables, require_usable
+from synth_platform.margins.noise.declared import in_declared
+from synth_platform.margins.noise.denoise import NoisyTable
+from synth_platform.margins.noise.graphical_model import Estimate, estimate
+from synth_platform.margins.noise.noisy import Ask, Names, count_query, noisy_tables, require_usable
 from synth_platform.margins.rows import Rows
 from synth_platform.margins.structural_zeros import StructuralZero
-from synth_platform.margins.triangulation import covering_cells
 from synth_platform.privacy.accounting import sigma_from_mu, split_mu
 from synth_platform.privacy.fingerprint import canonical_json, sha256_hex
 from synth_platform.privacy.mechanisms import granularity

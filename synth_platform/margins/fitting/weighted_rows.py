@@ -28,13 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synth_platform.margins.domain import Codes, Domain
-from synth_platform.margins.fitted import FitReport
-from synth_platform.margins.gibbs import LogLinear
-from synth_platform.margins.junction_tree import MOST_CELLS, JunctionTreeFit
+from synth_platform.margins.fitting.fitted import FitReport
+from synth_platform.margins.fitting.gibbs import LogLinear
+from synth_platform.margins.fitting.junction_tree import MOST_CELLS, JunctionTreeFit
+from synth_platform.margins.fitting.proposal import proposal
+from synth_platform.margins.fitting.stopping import StoppingRule, total_variation
+from synth_platform.margins.fitting.targets import Targets, normalise
 from synth_platform.margins.margin import Counts, MarginSet, ratio
-from synth_platform.margins.proposal import proposal
-from synth_platform.margins.stopping import StoppingRule, total_variation
-from synth_platform.margins.targets import Targets, normalise
 
 CANDIDATES = 200_000
 BATCHES = 50

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from synth_platform.margins.domain import Domain, Kind, Variable
-from synth_platform.margins.stated_files import read_stated, write_stated
+from synth_platform.margins.reading.stated_files import read_stated, write_stated
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _LEAST = "a list of categories, or categories with a kind and a missing category"

@@ -30,11 +30,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from synth_platform.margins.bounds_lp import linear_programming_bounds
-from synth_platform.margins.bounds_shuttle import Axes, ContradictoryMarginsError, Tables, shuttle_bounds
-from synth_platform.margins.differencing import Difference, differences
+from synth_platform.margins.disclosure.bounds_lp import linear_programming_bounds
+from synth_platform.margins.disclosure.bounds_shuttle import Axes, ContradictoryMarginsError, Tables, shuttle_bounds
+from synth_platform.margins.disclosure.differencing import Difference, differences
+from synth_platform.margins.disclosure.intervals import Intervals, ReleaseRule, count_intervals
 from synth_platform.margins.domain import Domain
-from synth_platform.margins.intervals import Intervals, ReleaseRule, count_intervals
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.structural_zeros import possible
 

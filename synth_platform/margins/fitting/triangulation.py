@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
-from synth_platform.margins.cliques import JunctionTree, decomposable
 from synth_platform.margins.domain import Domain
+from synth_platform.margins.fitting.cliques import JunctionTree, decomposable
 
 Names = tuple[str, ...]
 

@@ -13,10 +13,10 @@ import polars as pl
 
 from synth_platform.contract.categories import MOST_CATEGORIES
 from synth_platform.contract.recipe import Recipe, VariableRecipe
-from synth_platform.margins.curation_report import ColumnCuration, CurationReport, CurationStep
 from synth_platform.margins.domain import DTYPES, Codes, Domain, Kind, Variable
 from synth_platform.margins.margin import MarginSet
-from synth_platform.margins.recode import Recoded, written
+from synth_platform.margins.reading.curation_report import ColumnCuration, CurationReport, CurationStep
+from synth_platform.margins.reading.recode import Recoded, written
 from synth_platform.margins.rows import Rows, count_margins, refuse_many_cells, two_way
 from synth_platform.margins.structural_zeros import StructuralZero
 

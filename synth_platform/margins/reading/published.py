@@ -19,11 +19,11 @@ import polars as pl
 
 from synth_platform.contract.categories import MOST_CATEGORIES
 from synth_platform.margins.domain import Codes, Domain, Variable
-from synth_platform.margins.domain_file import natural_order, read_domain, variable, write_domain
 from synth_platform.margins.margin import MOST_CELLS, Counts, Margin, MarginSet
-from synth_platform.margins.stated_files import STATED_FILES, read_stated, write_stated
+from synth_platform.margins.reading.domain_file import natural_order, read_domain, variable, write_domain
+from synth_platform.margins.reading.stated_files import STATED_FILES, read_stated, write_stated
+from synth_platform.margins.reading.zeros_file import read_zeros, write_zeros
 from synth_platform.margins.structural_zeros import StructuralZero
-from synth_platform.margins.zeros_file import read_zeros, write_zeros
 
 Totals = Literal["equal", "differ"]
 FORMATS = (".csv", ".csv.gz", ".parquet")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from synth_platform.margins.stated_files import read_stated, write_stated
+from synth_platform.margins.reading.stated_files import read_stated, write_stated
 from synth_platform.margins.structural_zeros import StructuralZero
 
 

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_platform.margins.block_raking import AxesTarget, Raking
 from synth_platform.margins.domain import Codes, Domain
-from synth_platform.margins.fitted import FitReport
+from synth_platform.margins.fitting.block_raking import AxesTarget, Raking
+from synth_platform.margins.fitting.fitted import FitReport
+from synth_platform.margins.fitting.slabs import Axes, Slabs, Table
+from synth_platform.margins.fitting.stopping import StoppingRule, total_variation
+from synth_platform.margins.fitting.targets import normalise
 from synth_platform.margins.margin import Counts, MarginSet
-from synth_platform.margins.slabs import Axes, Slabs, Table
-from synth_platform.margins.stopping import StoppingRule, total_variation
-from synth_platform.margins.targets import normalise
 
 MOST_DENSE_CELLS = 10**8
 MOST_DOUBLE_CELLS = 10**7

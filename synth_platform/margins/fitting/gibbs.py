@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synth_platform.margins.domain import Domain
-from synth_platform.margins.junction_tree import JunctionTreeFit
+from synth_platform.margins.fitting.junction_tree import JunctionTreeFit
 from synth_platform.margins.margin import Counts
 from synth_platform.margins.structural_zeros import StructuralZero
 

@@ -13,10 +13,10 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from synth_platform.margins.declared import in_declared
-from synth_platform.margins.denoise import NoisyTable, denoise
 from synth_platform.margins.domain import Codes, Domain
 from synth_platform.margins.margin import Margin, MarginSet
+from synth_platform.margins.noise.declared import in_declared
+from synth_platform.margins.noise.denoise import NoisyTable, denoise
 from synth_platform.margins.rows import Rows, refuse_many_cells
 from synth_platform.margins.structural_zeros import StructuralZero, possible
 from synth_platform.privacy.accounting import sigma_from_mu

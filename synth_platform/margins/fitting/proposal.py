@@ -15,9 +15,9 @@ from itertools import combinations
 import numpy as np
 from scipy.special import rel_entr
 
-from synth_platform.margins.junction_tree import JunctionTreeFit, fit_junction_tree
+from synth_platform.margins.fitting.junction_tree import JunctionTreeFit, fit_junction_tree
+from synth_platform.margins.fitting.targets import normalise
 from synth_platform.margins.margin import Counts, Margin, MarginSet
-from synth_platform.margins.targets import normalise
 
 UNIFORM = 0.02  # share of a pair's probability that is spread evenly over its cells with people
 TRIPLE_CELLS = 2**17

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from synth_platform.contract.categories import MOST_CATEGORIES
-from synth_platform.margins.curation_report import CurationStep, StepName
+from synth_platform.margins.reading.curation_report import CurationStep, StepName
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _EXACT = 2.0**53

@@ -18,8 +18,8 @@ from itertools import combinations
 
 import numpy as np
 
+from synth_platform.margins.fitting.slabs import Axes, Slabs, Table
 from synth_platform.margins.margin import Counts
-from synth_platform.margins.slabs import Axes, Slabs, Table
 
 SMALL = 4096
 MOST_BLOCK_CELLS = 2**20

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 from scipy.sparse import csr_array, vstack
 
-from synth_platform.margins.bounds_shuttle import Axes, ContradictoryMarginsError, Tables
-from synth_platform.margins.intervals import Intervals, WholeCounts
+from synth_platform.margins.disclosure.bounds_shuttle import Axes, ContradictoryMarginsError, Tables
+from synth_platform.margins.disclosure.intervals import Intervals, WholeCounts
 
 _INFEASIBLE = 2
 _NODES = 200

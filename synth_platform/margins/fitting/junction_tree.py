@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from synth_platform.margins.cliques import JunctionTree, Names, decomposable
 from synth_platform.margins.domain import Codes, Domain
-from synth_platform.margins.fitted import FitReport
+from synth_platform.margins.fitting.cliques import JunctionTree, Names, decomposable
+from synth_platform.margins.fitting.fitted import FitReport
+from synth_platform.margins.fitting.stopping import StoppingRule, total_variation
+from synth_platform.margins.fitting.targets import Target, normalise
+from synth_platform.margins.fitting.triangulation import covering_tree
 from synth_platform.margins.margin import Counts, MarginSet, ratio
-from synth_platform.margins.stopping import StoppingRule, total_variation
 from synth_platform.margins.structural_zeros import possible
-from synth_platform.margins.targets import Target, normalise
-from synth_platform.margins.triangulation import covering_tree
 
 MOST_CELLS = 10_000_000
 

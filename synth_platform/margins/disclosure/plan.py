@@ -16,10 +16,10 @@ from typing import Literal
 
 from synth_platform.contract.census_spec import SdcPlan
 from synth_platform.margins.coarsen import adjustment_target, coarsen
-from synth_platform.margins.disclosure import DisclosureReport, Method, disclosure_bounds
-from synth_platform.margins.intervals import ReleaseRule
+from synth_platform.margins.disclosure.audit import DisclosureReport, Method, disclosure_bounds
+from synth_platform.margins.disclosure.intervals import ReleaseRule
 from synth_platform.margins.margin import MarginSet
-from synth_platform.margins.published import Totals
+from synth_platform.margins.reading.published import Totals
 
 
 def audit_released(

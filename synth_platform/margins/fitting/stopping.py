@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_platform.margins.fitted import Status
+from synth_platform.margins.fitting.fitted import Status
 from synth_platform.margins.margin import Counts
 
 WINDOW = 20

@@ -20,7 +20,7 @@ from itertools import combinations
 
 import numpy as np
 
-from synth_platform.margins.intervals import Intervals, WholeCounts
+from synth_platform.margins.disclosure.intervals import Intervals, WholeCounts
 
 Axes = tuple[int, ...]  # positions of variables in the domain, ascending
 Tables = dict[Axes, Intervals]

@@ -20,9 +20,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from synth_platform.margins.bounds_shuttle import Axes
+from synth_platform.margins.disclosure.bounds_shuttle import Axes
+from synth_platform.margins.disclosure.intervals import Intervals
 from synth_platform.margins.domain import Domain
-from synth_platform.margins.intervals import Intervals
 from synth_platform.margins.structural_zeros import StructuralZero, possible
 
 

@@ -1,0 +1,1 @@
+"""What released margins let somebody infer."""

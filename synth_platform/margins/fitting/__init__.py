@@ -1,0 +1,1 @@
+"""The distribution of maximum entropy that has given margins, by three engines."""

@@ -1,0 +1,1 @@
+"""Margins under differential privacy: declared domains, noisy counts, adaptive choice."""

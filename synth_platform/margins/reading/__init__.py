@@ -1,0 +1,1 @@
+"""Microdata, recipes and published tables made rows in categories and margins."""
