@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from synth_platform.margins import slabs
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.fitting import slabs
 from synth_platform.margins.fitting.dense import fit_dense
 from synth_platform.margins.rows import Rows, two_way_margins
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from synth_platform.margins import gibbs
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.fitting import gibbs
 from synth_platform.margins.fitting.gibbs import LogLinear
 from synth_platform.margins.fitting.junction_tree import fit_junction_tree
 from synth_platform.margins.margin import Margin, MarginSet

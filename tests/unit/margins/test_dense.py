@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from synth_platform.margins import block_raking, dense, slabs
 from synth_platform.margins.domain import Domain, Variable
+from synth_platform.margins.fitting import block_raking, dense, slabs
 from synth_platform.margins.fitting.dense import fit_dense
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.structural_zeros import StructuralZero
