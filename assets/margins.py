@@ -102,7 +102,7 @@ def coarsened(
     spec = registry.census(cohort_of(context))
     plan = sdc_plan(spec, plan_of(context))
     with quiet_errors("coarsening", readable=(ValueError,)):
-        margins = protect(counted(spec, rows), plan)
+        margins = protect(counted(spec, rows), plan, spec.counted_by)
     steps = [{"margin": margin.title, "steps": list(margin.provenance)} for margin in margins]
     return dg.MaterializeResult(
         value=margins,
@@ -144,6 +144,7 @@ def disclosure_gate(
     return dg.MaterializeResult(
         value=document,
         metadata={
+            "policy": "sdc: coarsening, which is not differential privacy",
             "status": document["status"],
             "reasons": document["reasons"],
             "method": document["method"],

@@ -13,7 +13,7 @@ from synth_platform.privacy.curator import Curator
 from synth_platform.privacy.ledger import Ledger
 from synth_platform.privacy.noise import CryptographicNoise, NoiseSource, SeededNoise
 from synth_platform.privacy.statistic_store import StatisticStore
-from synth_platform.release.margins import SDC_POLICY
+from synth_platform.release.margins import SDC_POLICY, SDC_STAGE
 
 
 def home_ledger(home: SynthHome, url: str | None = None, *, release: str | None = None) -> Ledger:
@@ -42,7 +42,7 @@ def published_heads(released: Path) -> dict[str, str | None]:
 
 
 def _unledgered(package: Path) -> bool:
-    if (package / "ledger.json").exists():
+    if (package / "ledger.json").exists() or package.name.split("-")[1:2] != [SDC_STAGE]:
         return False
     try:
         return bool(json.loads((package / "decision.json").read_bytes())["policy"] == SDC_POLICY)

@@ -16,8 +16,10 @@ from resources.home import HomeResource, SynthHome
 from resources.private import fingerprint_key
 from synth_platform.cli.app import BAD_INPUT, print_json, shown
 from synth_platform.contract.census_spec import CensusSpec, SdcPlan
+from synth_platform.contract.cohort_spec import CohortSpecError
 from synth_platform.margins.margin import MarginSet
 from synth_platform.margins.noise.declared import UndeclaredError, declared_domain
+from synth_platform.margins.planned import protect
 from synth_platform.margins.reading.census import read_census
 from synth_platform.release.margins import release_name
 
@@ -63,8 +65,15 @@ def check_census(spec: CensusSpec, folder: Path, *, as_json: bool) -> None:
     Tells what a person outside may know: variables, numbers of margins and cells, and whether plans of policy `dp`
     have a declared domain.
     """
-    census = read_census(spec, folder)
-    margins = census if isinstance(census, MarginSet) else census.curated.margin_set()
+    try:
+        census = read_census(spec, folder)
+        counted = census if isinstance(census, MarginSet) else census.curated.margin_set()
+        for plan in spec.plans.values():
+            if isinstance(plan, SdcPlan):
+                protect(counted, plan, spec.counted_by)
+    except ValueError as error:  # of files; the registered words of a cohort are CohortSpecError
+        raise CohortSpecError(f"census {spec.name!r}: {error}") from error
+    margins = counted
     noisy = [name for name, plan in spec.plans.items() if not isinstance(plan, SdcPlan)]
     fault = None
     try:

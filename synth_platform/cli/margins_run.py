@@ -100,9 +100,6 @@ def read_source(spec: CensusSpec, folder: Path) -> Microdata | MarginSet:
             f"{spec.source.microdata} has one column, {domain.names[0]!r}: CSV is split at commas, not at other signs; "
             "write it again with commas"
         )
-    taken = next((name for name in domain.names if name.casefold() == "count"), None)
-    if taken is not None:
-        raise MarginsError(f"column {taken!r} has the name of the counts in released margins; rename it")
     return census
 
 
@@ -110,7 +107,7 @@ def disclosed(spec: CensusSpec, plan: SdcPlan, census: Microdata | MarginSet) ->
     """Coarsened margins, and what can be inferred of them. Raises ValueError as `protect` does."""
     with quiet_errors("counting margins", readable=(ValueError,)):
         margins = counted(spec, census if isinstance(census, MarginSet) else census.curated.rows)
-        return protect(margins, plan), judge(margins, plan, spec.source.totals)
+        return protect(margins, plan, spec.counted_by), judge(margins, plan, spec.source.totals)
 
 
 def make_coarsened(

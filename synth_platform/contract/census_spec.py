@@ -136,11 +136,22 @@ class CensusSpec(Strict):
                 raise ValueError(
                     f"plans.{name}.epsilon is above privacy.budget.epsilon: it could never be paid; lower it"
                 )
+        merged = [name for name, own in self.recipe.variables.items() if own.declares and own.combine_below is not None]
+        if merged:
+            raise ValueError(
+                f"recipe.variables.{merged[0]}.combine_below: beside declared categories it tells which of them are "
+                "small; write groups or wider bands instead"
+            )
         if self.source.tables is not None and self.recipe.of_rows:
             raise ValueError(
                 "recipe: published tables are counted, and each is a margin; only structural_zeros applies"
             )
         return self
+
+    @property
+    def counted_by(self) -> Recipe | None:
+        """The recipe that rows are counted by; None for published tables, whose labels are public."""
+        return None if self.source.tables is not None else self.recipe
 
     def plan(self, name: str) -> SdcPlan | DpPlan:
         """The plan of that name. Raises CohortSpecError for one that is not registered."""
@@ -149,11 +160,15 @@ class CensusSpec(Strict):
         return self.plans[name]
 
     def registration_of(self, name: str) -> str:
-        """SHA-256 of everything that the tables of a plan depend on besides the people counted."""
+        """SHA-256 of everything that the package of a plan depends on besides the people counted.
+
+        Publication is among it: what of utility may leave is not changed between audit and release.
+        """
         fixed = {
             "source": self.source.model_dump(mode="json"),
             "recipe": self.recipe.model_dump(mode="json"),
             "domain": None if self.privacy is None else self.privacy.domain,
+            "publication": self.publication,
             "plan": self.plan(name).model_dump(mode="json"),
         }
         return hashlib.sha256(json.dumps(fixed, sort_keys=True).encode()).hexdigest()

@@ -107,6 +107,11 @@ class VariableRecipe(Strict):
         return self
 
     @property
+    def declares(self) -> bool:
+        """Whether it says which categories there can be, by `categories`, `groups` or `bands`."""
+        return self.categories is not None or self.groups is not None or self.bands is not None
+
+    @property
     def codes_numbers(self) -> bool:
         """Whether values are numbers that are top-coded, bottom-coded or banded."""
         return self.bottom is not None or self.top is not None or self.bands is not None
@@ -115,9 +120,9 @@ class VariableRecipe(Strict):
 class Recipe(Strict):
     """A table's recipe; columns that `variables` does not name become categories as they are.
 
-    combine_below: for every column that has none of its own. structural_zeros: impossible combinations, by the labels
-    that the columns have after curation. margins: two_way, every pair of columns; or a list of named ones, such as
-    [[age, sex], [region]]; or both, [two_way, [age, sex, region]].
+    combine_below: for every column that has none of its own and declares no categories. structural_zeros: impossible
+    combinations, by the labels that the columns have after curation. margins: two_way, every pair of columns; or a list
+    of named ones, such as [[age, sex], [region]]; or both, [two_way, [age, sex, region]].
     """
 
     variables: dict[str, VariableRecipe] = Field(default_factory=dict)
@@ -182,7 +187,9 @@ class Recipe(Strict):
     def variable(self, name: str) -> VariableRecipe:
         """A column's recipe, with the table's own `combine_below` where it has none."""
         own = self.variables.get(name, VariableRecipe())
-        return own if own.combine_below is not None else own.model_copy(update={"combine_below": self.combine_below})
+        if own.combine_below is not None or own.declares:
+            return own
+        return own.model_copy(update={"combine_below": self.combine_below})
 
 
 def load_recipe(path: Path) -> Recipe:

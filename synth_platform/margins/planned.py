@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from synth_platform.contract.census_spec import DpPlan, SdcPlan
+from synth_platform.contract.recipe import Recipe
 from synth_platform.margins.coarsen import coarsen
 from synth_platform.margins.disclosure.plan import audit_released
 from synth_platform.margins.fitting.fit import fit
@@ -19,13 +20,20 @@ from synth_platform.margins.margin import MarginSet
 from synth_platform.margins.reading.published import Totals
 from synth_platform.margins.rows import Rows
 from synth_platform.margins.sample import sample
+from synth_platform.margins.seen import refuse_seen
 
 NOT_ASSESSED = "NOT_ASSESSED"
 _FIT, _SAMPLE, _COMPARE = range(3)
 
 
-def protect(counted: MarginSet, plan: SdcPlan) -> MarginSet:
-    """Margins coarsened as the plan says. Raises ValueError as `coarsen` and `refuse_invented` do."""
+def protect(counted: MarginSet, plan: SdcPlan, recipe: Recipe | None = None) -> MarginSet:
+    """Margins coarsened as the plan says.
+
+    recipe: that the rows were counted by; None for published tables, whose labels are public. Raises ValueError as
+    `coarsen`, `refuse_seen` and `refuse_invented` do.
+    """
+    if recipe is not None:
+        refuse_seen(counted, recipe, plan.limit)
     refuse_invented(counted, plan)
     return coarsen(
         counted,

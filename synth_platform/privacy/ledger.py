@@ -92,10 +92,10 @@ class Ledger:
                 return budget
             if before is not None and not change:
                 raise LedgerError(
-                    f"domain {domain!r} has the cap epsilon {before.epsilon:g} at delta {before.delta:g}, not epsilon "
-                    f"{epsilon:g} at delta {delta:g}; write the ledger's figures into privacy.budget of cohort.yaml, "
+                    f"domain {domain!r} has the cap epsilon {before.epsilon!r} at delta {before.delta!r}, not epsilon "
+                    f"{budget.epsilon!r} at delta {budget.delta!r}; write the ledger's figures into privacy.budget, "
                     "or have the data steward change the cap, an explicit act that stays visible: "
-                    f"synth ledger cap {domain} --epsilon {epsilon:g} --delta {delta:g}"
+                    f"synth ledger cap {domain} --epsilon {budget.epsilon!r} --delta {budget.delta!r}"
                 )
             _append(connection, rows, {"state": "budget", **vars(budget)})
         return budget

@@ -45,8 +45,8 @@ class RowsOfOtherDomain(LedgerError):  # noqa: N818
     def __init__(self, *, asked: str, domain: str, cohort: str) -> None:
         super().__init__(
             f"{self.code}: the private rows are charged to privacy domain {domain!r} already (cohort {cohort!r}), "
-            f"so they cannot be charged to {asked!r}: the same patients have one budget. Nothing was drawn. Write "
-            f"privacy.domain: {domain} into cohort.yaml or study.yaml."
+            f"so they cannot be charged to {asked!r}: the same people have one budget. Nothing was drawn. Write "
+            f"privacy.domain: {domain} into cohort.yaml, study.yaml or census.yaml."
         )
         self.asked, self.domain = asked, domain
 

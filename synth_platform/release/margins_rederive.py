@@ -93,7 +93,7 @@ def require_tables_rederived(
     measured = None
     if isinstance(registered, SdcPlan):
         true = counted(spec, _rows(census))
-        margins, disclosure = protect(true, registered), judge(true, registered, spec.source.totals)
+        margins, disclosure = protect(true, registered, spec.counted_by), judge(true, registered, spec.source.totals)
         derived |= {"coarsened": margins, "disclosure_gate": disclosure}
     else:
         measured = _paid(spec, registered, census, ledger, store, key)

@@ -43,13 +43,14 @@ def declared_domain(recipe: Recipe) -> Domain:
         raise UndeclaredError(f"combine_below: {_COUNTS}")
     if not recipe.variables:
         raise UndeclaredError(f"the recipe declares no variable; {_EVERY}")
-    return Domain(tuple(_variable(name, own) for name, own in recipe.variables.items()))
+    return Domain(tuple(declared_variable(name, own) for name, own in recipe.variables.items()))
 
 
 _COUNTS = "which categories are combined depends on counts of the rows; write them as `groups` instead"
 
 
-def _variable(name: str, recipe: VariableRecipe) -> Variable:
+def declared_variable(name: str, recipe: VariableRecipe) -> Variable:
+    """A variable with the categories that its recipe declares. Raises UndeclaredError as `declared_domain` does."""
     where = f"variable {name}"
     if recipe.combine_below is not None:
         raise UndeclaredError(f"{where}: combine_below: {_COUNTS}")

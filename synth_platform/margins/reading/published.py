@@ -72,6 +72,8 @@ def read_tables(folder: Path, zeros: Sequence[StructuralZero] = (), totals: Tota
     stated, told, declared = read_domain(folder), _read_provenance(folder), read_zeros(folder)
     tables = [_read(path) for path in _files(folder)]
     _no_margin_twice(tables)
+    if stated is None:
+        _refuse_missing_labels(tables)
     domain = stated or _union(tables)
     margins = tuple(_margin(table, domain, told.get(table.file, ())) for table in tables)
     if totals == "equal":
@@ -211,6 +213,26 @@ def _no_margin_twice(tables: Sequence[_Table]) -> None:
         other = first.setdefault(frozenset(table.names), table.file)
         if other != table.file:
             raise table.fail(f"it counts {' × '.join(table.names)}, as {other} does; keep one of them")
+
+
+def _refuse_missing_labels(tables: Sequence[_Table]) -> None:
+    """Raise ValueError for a category with people in one table and no line in another of the same variable.
+
+    A category that nobody is in has lines of 0, or a stated domain: one that is spelled otherwise has none.
+    """
+    first: dict[str, tuple[str, set[str]]] = {}
+    for table in tables:
+        for column in table.labels:
+            there = set(column.unique())
+            other, before = first.setdefault(column.name, (table.file, there))
+            for label, has, lacks in (
+                *((label, other, table.file) for label in natural_order(before - there)),
+                *((label, table.file, other) for label in natural_order(there - before)),
+            ):
+                raise ValueError(
+                    f"variable {column.name}: category {label!r} is in {has} and not in {lacks}; write it alike in "
+                    "every table, give lines of 0 where nobody is, or state all categories in domain.json"
+                )
 
 
 def _union(tables: Sequence[_Table]) -> Domain:

@@ -241,7 +241,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     "binary": (bytes(range(256)) * 4, "is not readable as CSV"),
     "one column twice": (b"sex,sex\nf,m\n", "'sex' twice"),
     "missing value": (b"sex,age\nf,1\nm,\n", "column 'age' has missing values"),
-    "count as a variable": (b"sex,Count\nf,1\nm,2\n", "column 'Count' has the name of the counts"),
+    "count as a variable": (b"sex,Count\nf,1\nm,2\n", "a variable is called Count, as the counts of released margins"),
     "other separators": (b"a;b\nx;y\n", "has one column, 'a;b'"),
     "identifier": (b"id\n" + b"".join(b"SECRET%d\n" % n for n in range(200)), "column 'id' looks like an identifier"),
 }

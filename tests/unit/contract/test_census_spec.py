@@ -76,6 +76,7 @@ def test_a_hierarchy_beside_the_file_becomes_groups(tmp_path: Path) -> None:
         lambda d: d["recipe"]["variables"]["married"].update(categories=["no", "yes", "widowed"]),
         lambda d: d["source"].update(microdata="other.csv"),
         lambda d: d["privacy"].update(domain="village"),
+        lambda d: d.update(publication="aggregates"),
     ],
 )
 def test_the_registration_is_of_all_that_tables_depend_on(tmp_path: Path, change: Callable[[Document], Any]) -> None:
@@ -109,6 +110,10 @@ def test_the_registration_is_not_of_words_or_other_plans(tmp_path: Path) -> None
         (lambda d: d.pop("privacy"), "add the section privacy"),
         (lambda d: d["plans"]["eps1"].update(epsilon="3"), "could never be paid; lower it"),
         (lambda d: d["privacy"]["budget"].update(delta="0.001"), "below 1/n_ref"),
+        (
+            lambda d: d["recipe"]["variables"]["married"].update(combine_below="5"),
+            "married.combine_below: beside declared",
+        ),
         (lambda d: d.update(nme="town"), "nme"),
     ],
 )

@@ -42,8 +42,13 @@ def test_a_recipe_says_what_its_file_says(load):
 def test_a_column_s_own_limit_goes_before_the_table_s(load):
     recipe = load(FULL)
     assert (recipe.variable("job").combine_below, recipe.variable("job").into) == (20, "rest")
-    assert (recipe.variable("grade").combine_below, recipe.variable("grade").into) == (5, "other")
+    assert recipe.variable("grade").combine_below is None  # it declares its categories
     assert recipe.variable("unnamed") == VariableRecipe(combine_below=5)
+
+
+def test_the_table_s_limit_is_for_columns_that_declare_nothing(load):
+    recipe = load("combine_below: 9\nvariables: {sex: {categories: [f, m]}, age: {top: 90, missing: none}}")
+    assert (recipe.variable("sex").combine_below, recipe.variable("age").combine_below) == (None, 9)
 
 
 def test_what_is_left_out_has_a_default(load):

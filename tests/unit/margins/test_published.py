@@ -319,3 +319,14 @@ def test_files_are_named_after_their_variables(tmp_path):
     names = sorted(path.name for path in (tmp_path / "new" / "out").iterdir())
     assert names == ["01_a-b_c-d.csv", "02_c-d.csv", "domain.json", "provenance.json"]
     assert re.match(r"a/b,c d,count\nx,y,1\n$", (tmp_path / "new" / "out" / names[0]).read_text())
+
+
+def test_a_category_that_only_one_table_has_is_refused_by_both_files(tmp_path):
+    """Claim: another spelling is no other category with nobody in it, unless a domain or a line of 0 says so."""
+    (tmp_path / "a.csv").write_text("sex,age,count\nf,old,10\nm,old,20\n")
+    (tmp_path / "b.csv").write_text("sex,town,count\nF,x,10\nm,x,20\n")
+    with pytest.raises(ValueError, match=r"variable sex: category 'f' is in a\.csv and not in b\.csv; write it alike"):
+        read_tables(tmp_path)
+    (tmp_path / "b.csv").write_text("sex,town,count\nf,x,0\nm,x,30\n")
+    (tmp_path / "a.csv").write_text("sex,age,count\nf,old,0\nm,old,30\n")
+    assert read_tables(tmp_path).domain.variables[0].categories == ("f", "m")
