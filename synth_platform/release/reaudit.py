@@ -92,6 +92,8 @@ def reaudit(release: Release, package: Path, register: ReleaseRegister, held: Ho
             findings += examine(release, package, held)
         except HinderedError as hindered:
             hindrances.append(hindered.code)
+            if hindered.code == "TABLE_REPLACED" and release.generator == SDC_STAGE:
+                break  # what is audited now is another table, which never left
         if recalling(findings):
             register.finish_look(look, {}, findings)
             return Reaudit(release.name, look.number, tuple(findings), ())

@@ -376,3 +376,15 @@ def test_adaptive_margins_go_the_same_way(harmed: Session) -> None:
     before = Platform.at(harmed.root).rows()
     assert json.loads(said(RUN, harmed.root).stdout) == [decision]
     assert Platform.at(harmed.root).rows() == before
+
+
+def test_an_updated_file_recalls_nothing(harmed: Session) -> None:
+    """Claim: people who came after a release make another table, which does not leave under its name; the release that
+    left stands, and its re-audit says what was replaced."""
+    pl.concat([people(), people().head(40)]).write_csv(harmed.folder / "people.csv")
+    edit(harmed.folder, lambda document: document["plans"].pop(NOISY))
+    refused = said(RUN, harmed.root)
+    assert refused.exit_code != 0
+    looked = json.loads(said("reaudit --json", harmed.root).stdout)
+    assert looked["recalled"] == {}
+    assert looked["hindered"] == {PACKAGES[SDC]: ["TABLE_REPLACED"]}
