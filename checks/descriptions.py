@@ -87,7 +87,7 @@ LIST_DECISION_FIELDS = (
     "reasons",
     "notes",
 )
-DISCLOSURE_FIELDS = ("status", "reasons", "method", "limit", "consistent", "tables", "differences")
+DISCLOSURE_FIELDS = ("status", "reasons", "method", "limit", "consistent", "unsettled", "tables", "differences")
 MARGINS_DECISION_FIELDS = (
     "cohort",
     "generator",
