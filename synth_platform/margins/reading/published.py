@@ -27,6 +27,7 @@ from synth_platform.margins.structural_zeros import StructuralZero
 
 Totals = Literal["equal", "differ"]
 FORMATS = (".csv", ".csv.gz", ".parquet")
+MOST_PEOPLE = 10**12  # in a cell
 _SAME = 1e-9  # of a total: sums of decimal counts differ in their last digits
 
 
@@ -73,8 +74,10 @@ def read_tables(folder: Path, zeros: Sequence[StructuralZero] = (), totals: Tota
     tables = [_read(path) for path in _files(folder)]
     _no_margin_twice(tables)
     if stated is None:
+        domain = _union(tables)
         _refuse_missing_labels(tables)
-    domain = stated or _union(tables)
+    else:
+        domain = stated
     margins = tuple(_margin(table, domain, told.get(table.file, ())) for table in tables)
     if totals == "equal":
         _refuse_other_totals(margins, tables)
@@ -196,13 +199,14 @@ def _counts(file: str, column: pl.Series, lines: pl.Series) -> Counts:
     if not text and not column.dtype.is_numeric() and column.null_count() < len(column):
         raise ValueError(f"{file}: the column of counts holds {column.dtype}; plain numbers are due")
     numbers = (column.str.strip_chars() if text else column).cast(pl.Float64, strict=False)
-    wrong = numbers.is_null() | ~numbers.is_finite().fill_null(False) | (numbers < 0).fill_null(False)
+    wrong = numbers.is_null() | ~numbers.is_finite().fill_null(False)
+    wrong |= ((numbers < 0) | (numbers > MOST_PEOPLE)).fill_null(False)
     if wrong.any():
         line, value = lines.filter(wrong)[0], column.filter(wrong)[0]
         what = "missing" if value is None else f"{value!r}"
         raise ValueError(
-            f"{file}, line {line}: the count is {what}; a plain number from 0 on is due, for a suppressed cell too "
-            f"({int(wrong.sum()):,} such lines)"
+            f"{file}, line {line}: the count is {what}; a plain number from 0 on is due, for a suppressed cell too, "
+            f"and at most {MOST_PEOPLE:,} ({int(wrong.sum()):,} such lines)"
         )
     return numbers.to_numpy()
 
@@ -240,12 +244,15 @@ def _union(tables: Sequence[_Table]) -> Domain:
     for table in tables:
         for column in table.labels:
             labels.setdefault(column.name, set()).update(column.unique())
+            if (found := len(labels[column.name])) > MOST_CATEGORIES:
+                raise table.fail(
+                    f"variable {column.name} has {found:,} categories, more than {MOST_CATEGORIES:,}: publish it in "
+                    "groups, or leave the table out if it names people"
+                )
     return Domain(tuple(_inferred(name, known) for name, known in labels.items()))
 
 
 def _inferred(name: str, labels: set[str]) -> Variable:
-    if len(labels) > MOST_CATEGORIES:
-        return Variable(name, tuple(labels))  # it says what to do; sorting them first takes its time
     ordered, bare = natural_order(labels), dict[str, str]()
     for label in ordered:
         other = bare.setdefault(label.strip(), label)
