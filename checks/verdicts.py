@@ -42,6 +42,7 @@ IN_WORDS: Mapping[str, str] = {
 # The same of decisions on margins, beside the codes they share with tables.
 MARGINS_IN_WORDS: Mapping[str, str] = {
     "DISCLOSURE_FAIL": "what the limit hides can be inferred from the margins",
+    "FIT_FAIL": "the model misses more than a tenth of the people of a margin",
     "MARGINS_NOT_MATCHED": "the model does not have all margins exactly; the card names those it misses",
 }
 

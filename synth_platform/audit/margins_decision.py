@@ -12,6 +12,7 @@ from synth_platform.audit.reading import Document, item, mapping, number, sequen
 from synth_platform.contract.cohort_spec import RELEASABLE_DUA_TAG
 
 BLOCKED = "BLOCKED"
+MOST_MISSED = 0.1
 # Policy, word of assurance and grade of each stage.
 POLICIES: Mapping[str, tuple[str, str, str]] = {
     "margins": ("sdc", "SDC", "ELIGIBLE_SDC"),
@@ -96,6 +97,8 @@ def _reasons(
         yield "DUA_NOT_REVIEWED"
     if violations:
         yield "SCHEMA_VIOLATION"
+    if number(evidence, "model", "largest_residual") > MOST_MISSED:
+        yield "FIT_FAIL"
     if policy == "sdc":
         if text(documents, "disclosure_gate", "status") != PASS:
             yield "DISCLOSURE_FAIL"

@@ -1,7 +1,11 @@
-"""G4, the package of margins: files and checksums, the decision, the card's word, and no count but released ones."""
+"""G4, the package of margins: files and checksums, the decision, the card's word, no count but released ones.
+
+Of utility it may hold bands of tables, and those only where that is registered.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +14,7 @@ from synth_platform.audit.decisions import audit_package
 from synth_platform.audit.findings import Findings, MalformedError
 from synth_platform.audit.ledger import Book
 from synth_platform.audit.margins_tables import Counted, Space, title
-from synth_platform.audit.reading import Document, item, mapping, number, sequence, text
+from synth_platform.audit.reading import Document, canonical, item, mapping, number, sequence, text
 
 FILES = (
     "README.md",
@@ -21,7 +25,26 @@ FILES = (
     "provenance.json",
     "table.csv",
 )
-MARGIN, PICTURE = "margin_", "heat_map.png"
+MARGIN = "margin_"
+CARD = (
+    "assurance",
+    "cohort",
+    "curation",
+    "fit",
+    "not_preserved",
+    "notes",
+    "plan",
+    "preserved",
+    "registration",
+    "source",
+    "structural_zeros",
+    "tables",
+    "title",
+    "use",
+    "utility",
+    "variables",
+)
+BANDS = ("acceptable", "good", "poor")
 _RELATIVE = 1e-12
 
 
@@ -32,25 +55,30 @@ def audit_margins_package(
     name, package = f"G4/{stage}/package", mapping(evidence, "package")
     registered, decision = mapping(evidence, "registered"), mapping(evidence, "documents", "decision")
     found.same(f"{name}/eligible", "package", item(decision, "decision") != "BLOCKED", True)
-    found.same(f"{name}/decision", "package", item(package, "decision"), decision, public=False)
+    opened = text(registered, "publication") == "aggregates"
+    published = dict(decision) if opened else {**decision, "utility": None}
+    found.same(f"{name}/decision", "package", item(package, "decision"), published, public=False)
     replicates = sequence(evidence, "synthetic")
     due = {*FILES, *(f"table{'' if n == 1 else f'_{n}'}.parquet" for n in range(1, len(replicates) + 1))}
     due |= {"structural_zeros.json"} if space.zeros else set()
     due |= {"ledger.json"} if stage == "dp_margins" else {"disclosure.json"}
     files, listed = mapping(package, "files"), mapping(package, "checksums")
-    rest = sorted(file for file in files if file != PICTURE and not file.startswith(MARGIN))
+    rest = sorted(file for file in files if not file.startswith(MARGIN))
     found.same(f"{name}/files", "package", rest, sorted(due))
-    pictured = PICTURE in files and text(registered, "publication") != "aggregates"
-    found.holds(f"{name}/policy", "package", not pictured, "a picture of private rows beside statuses")
     for file in sorted({*files, *listed}):
         found.same(f"{name}/{file}/sha256", "package_hash", listed.get(file), files.get(file))
     _card(found, name, package, decision)
+    told = _bands(mapping(evidence, "documents", "utility_gate")) if opened else None
+    found.same(f"{name}/card/fields", "card", sequence(package, "card", "fields"), list(CARD))
+    # As text: to a comparison of values True is 1 and 1.0 is 1.
+    said = canonical(item(package, "card", "utility"))
+    found.same(f"{name}/card/utility", "card", said, canonical(told), public=False)
     named = [item(each, "sha256") for each in replicates]
     found.same(f"{name}/tables", "package", sequence(package, "tables"), named, public=False)
     _counts(found, name, sequence(package, "margins"), space, released)
     if stage == "dp_margins":
-        # The decision has no gate figures for a policy to keep back.
-        audit_package(found, stage, package, decision, {**registered, "publication": "aggregates"}, book)
+        # What a policy keeps back of the decision was compared above.
+        audit_package(found, stage, package, published, {**registered, "publication": "aggregates"}, book)
     else:
         gate = item(evidence, "documents", "disclosure_gate")
         found.same(f"{name}/disclosure", "package", item(package, "disclosure"), gate, public=False)
@@ -65,6 +93,26 @@ def _card(found: Findings, name: str, package: Document, decision: Document) -> 
     found.same(f"{name}/card/epsilon", "card", item(card, "epsilon"), item(decision, "epsilon"))
     found.same(f"{name}/card/registration", "card", item(card, "registration"), item(decision, "registration"))
     found.same(f"{name}/card/not_private", "card", item(card, "not_private"), word == "SDC")
+
+
+def _bands(utility: Document) -> Document:
+    """All that a card may say of utility: the worst band, how many tables are in each, and names of those not good."""
+    if "two_way" not in utility:
+        return {"status": text(utility, "status")}
+    sizes = {size: sequence(utility, size) for size in ("two_way", "three_way")}
+    numbers = {size: Counter(text(table, "band") for table in tables) for size, tables in sizes.items()}
+    return {
+        "status": text(utility, "status"),
+        "bands": {size: {band: held[band] for band in BANDS if held[band]} for size, held in numbers.items()},
+        "not_good": {
+            size: [
+                {"variables": sequence(table, "names"), "band": text(table, "band")}
+                for table in tables
+                if text(table, "band") != "good"
+            ]
+            for size, tables in sizes.items()
+        },
+    }
 
 
 def _counts(found: Findings, name: str, files: Sequence[object], space: Space, released: Sequence[Counted]) -> None:

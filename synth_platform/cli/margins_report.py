@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ from synth_platform.cli.margins_advice import REASONS
 from synth_platform.cli.margins_run import Made, plural
 from synth_platform.contract.census_spec import CensusSpec
 from synth_platform.margins.margin import MarginSet
+from synth_platform.margins.measures.heat_map import heat_map_png
+from synth_platform.margins.measures.tables import documented
 from synth_platform.margins.reading.census import Microdata
 from synth_platform.release.folder import write_json
 from synth_platform.release.margins import ASSURANCE, ELIGIBLE, release_name, stage_of
 from synth_platform.release.margins_card import UNREGISTERED, band_counts
-from synth_platform.release.margins_package import utility_picture, write_margins_package
+from synth_platform.release.margins_package import write_margins_package
 
 Document = Mapping[str, Any]
 RELEASED, RESTRICTED = "released", "restricted"
@@ -33,8 +36,15 @@ def write_restricted(
     if made is not None and "two_way" in made.utility:
         write_json(folder / "utility.json", made.utility)
     if made is not None and made.utility.get("two_way"):  # a single variable has no pairs to draw
-        (folder / "heat_map.png").write_bytes(utility_picture(made.utility, f"{spec.title}: first synthetic table"))
+        (folder / "heat_map.png").write_bytes(_picture(made.utility, f"{spec.title}: first synthetic table"))
     return folder
+
+
+def _picture(utility: Document, title: str) -> bytes:
+    """The heat map of a utility document. Letters that its font lacks are boxes in it; the document has the names."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")
+        return heat_map_png(documented(utility["two_way"]), title)
 
 
 def write_released(out: Path, spec: CensusSpec, name: str, made: Made) -> Path | None:

@@ -22,6 +22,7 @@ from synth_platform.margins.noise.noisy import NoisyMargins
 from synth_platform.privacy.formal import FORMAL_REASONS, formal_status
 from synth_platform.privacy.ledger import Ledger
 from synth_platform.privacy.statistic_store import StatisticStore
+from synth_platform.release.publish import Policy
 
 Document = Mapping[str, Any]
 MarginsStage = Literal["margins", "dp_margins"]
@@ -31,6 +32,7 @@ SDC_POLICY = "sdc"
 MARGINS_STAGES = (SDC_STAGE, DP_STAGE)
 ELIGIBLE: Mapping[MarginsStage, str] = {SDC_STAGE: "ELIGIBLE_SDC", DP_STAGE: "ELIGIBLE_FORMAL"}
 ASSURANCE: Mapping[MarginsStage, str] = {SDC_STAGE: "SDC", DP_STAGE: "DP"}
+MOST_MISSED = 0.1  # of the people of a margin; a model that misses more is not released
 
 
 def stage_of(plan: SdcPlan | DpPlan) -> MarginsStage:
@@ -105,9 +107,10 @@ def _decided(
     violations: int,
     utility: Document,
 ) -> dict[str, Any]:
-    """What decisions of both policies say. A fit that misses its margins is told, not blocked: the card names it."""
+    """What decisions of both policies say. A fit that misses its margins by little is told, not blocked."""
     own = [] if spec.dua_tag == RELEASABLE_DUA_TAG else ["DUA_NOT_REVIEWED"]
     reasons = [*own, *reasons, *(["SCHEMA_VIOLATION"] if violations else [])]
+    reasons += ["FIT_FAIL"] if fit.largest_residual > MOST_MISSED else []
     return {
         "cohort": spec.name,
         "generator": stage,
@@ -128,6 +131,15 @@ def _decided(
         "reasons": reasons,
         "notes": [] if fit.status == "matched" else ["MARGINS_NOT_MATCHED"],
     }
+
+
+def published_margins_decision(decision: Document, publication: Policy) -> dict[str, Any]:
+    """The part of a decision document that goes out: `utility` is null unless publication is "aggregates".
+
+    The status of utility was read off the private rows, and beside the protected counts and the tables one word of it
+    can settle a small cell. Everything else follows from protected margins and public constants.
+    """
+    return {**decision, "utility": decision["utility"] if publication == "aggregates" else None}
 
 
 def protected_margins(protected: MarginSet | NoisyMargins) -> MarginSet:

@@ -30,6 +30,10 @@ NOT_COVERED = (
     "sets of cells that are small together",
     "the synthetic rows themselves, which are drawn from the released counts",
 )
+BANDS = (
+    "Bands of utility in this package were read off the private rows, outside of all that is said above, and carry no "
+    "guarantee."
+)
 _METHOD = {
     "linear_programming": "taken together by linear programming, which finds the narrowest intervals",
     "shuttle": "taken together by shuttle bounds, which somebody with linear programming may narrow",
@@ -42,11 +46,14 @@ def assurance(
 ) -> dict[str, Any]:
     """kind ("SDC" or "DP"), the statement in paragraphs, and what the statement rests on, in JSON values."""
     plan = spec.plan(decision["plan"])
-    return (
+    told = (
         _noisy(spec, plan, protected, decision)
         if isinstance(plan, DpPlan)
         else _coarsened(plan, protected, disclosure, decision)
     )
+    if spec.publication == "aggregates" and spec.source.microdata is not None:
+        told["statement"].append(BANDS)
+    return told
 
 
 def _coarsened(plan: SdcPlan, protected: MarginSet, disclosure: Document | None, decision: Document) -> dict[str, Any]:
@@ -98,8 +105,9 @@ def _noisy(spec: CensusSpec, plan: DpPlan, protected: MarginSet, decision: Docum
         f"The {_margins(protected)} carry noise that the ledger paid for{choice}, and tables, fit and card were made "
         "of them alone. Totals are noisy too and were not replaced by the true number of people. Other releases from "
         "the same privacy domain add to the cost.",
-        "Not covered: statuses and figures of utility, which were read off the private rows, and whether anything was "
-        "published at all.",
+        "Releases of the same people under policy sdc are outside of any such account: nothing bounds what is learned "
+        "from both together.",
+        "Not covered: whether anything was published at all.",
     ]
     return {
         "kind": decision["assurance"],

@@ -2,8 +2,9 @@
 
 A relation is kept where one fitted margin holds all its variables. A fit of maximum entropy adds nothing to its
 margins: a pair that no margin holds is related through others alone, and of a triple whose three pairs are held the
-three-way interaction is nought. The card follows from public things (protected margins, fit, plan, recipe); figures
-that compare with private rows are on it only where the publication policy says "aggregates".
+three-way interaction is nought. The card follows from public things (protected margins, fit, plan, recipe). No
+figure that compares with private rows is on it: of such a figure and the tables beside it, exact counts are solved.
+Where the publication policy says "aggregates", it tells bands of utility.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from synth_platform.margins.measures.compared import Band
 from synth_platform.release.margins_assurance import assurance
 
 Document = Mapping[str, Any]
-WORST = 10  # tables that are named as the worst
+SIZES = ("two_way", "three_way")
 SOURCE = {
     "method": "synthetic data from coarsened margins",
     "reference": "G. M. Raab (2026), arXiv 2606.02101",
@@ -60,8 +61,8 @@ def margins_card(
     """The card in JSON values.
 
     protected: the margins that the tables were made of. rows: of each table. disclosure: the audit's document of policy
-    `sdc`, None of `dp`. utility: the stored document, of which figures go out under publication "aggregates" alone.
-    decision: the decision document.
+    `sdc`, None of `dp`. utility: the stored document, of which bands go out under publication "aggregates" and else
+    nothing. decision: the decision document.
     """
     plan = spec.plan(decision["plan"])
     return {
@@ -81,7 +82,7 @@ def margins_card(
             for margin in protected
         ],
         "not_preserved": relations_lost(protected),
-        "utility": _utility(utility, figures=spec.publication == "aggregates"),
+        "utility": _bands(utility) if spec.publication == "aggregates" else None,
         "fit": {
             "engine": fit.engine,
             "status": fit.status,
@@ -135,19 +136,20 @@ def relations_lost(margins: MarginSet) -> dict[str, Any]:
     }
 
 
-def _utility(utility: Document, *, figures: bool) -> dict[str, Any]:
-    """The status always; what compares with private rows where figures may go out."""
-    if not figures or "two_way" not in utility:
-        return {"status": utility["status"]}
-    return {
-        "status": utility["status"],
-        "independent_sample": utility["independent_sample"],
-        "bands": {size: band_counts(utility[size]) for size in ("two_way", "three_way")},
-        "worst_preserved": _worst([table for table in utility["two_way"] if table["preserved"]]),
-        "worst_three_way": _worst(utility["three_way"]),
-        "two_way": [_table(table) for table in utility["two_way"]],
-        "models": {
-            name: {key: utility[name][key] for key in ("s_pmse", "specks", "band")} for name in ("logistic", "cart")
+def _bands(utility: Document) -> dict[str, Any]:
+    """The worst band of a margin's tables as `status`, how many tables are in each band, and which are not good."""
+    told: dict[str, Any] = {"status": utility["status"]}
+    if "two_way" not in utility:
+        return told
+    return told | {
+        "bands": {size: band_counts(utility[size]) for size in SIZES},
+        "not_good": {
+            size: [
+                {"variables": list(table["names"]), "band": table["band"]}
+                for table in utility[size]
+                if table["band"] != "good"
+            ]
+            for size in SIZES
         },
     }
 
@@ -156,15 +158,6 @@ def band_counts(tables: Sequence[Document]) -> dict[str, int]:
     """How many tables of a utility document are in each band, the best first; bands without any are left out."""
     found = Counter(table["band"] for table in tables)
     return {band: found[band] for band in get_args(Band) if found[band]}
-
-
-def _worst(tables: Sequence[Document]) -> list[dict[str, Any]]:
-    return [_table(table) for table in sorted(tables, key=lambda table: -table["s_pmse"])[:WORST]]
-
-
-def _table(table: Document) -> dict[str, Any]:
-    kept = {key: table[key] for key in ("s_pmse", "band", "preserved")}
-    return {"variables": list(table["names"]), **kept}
 
 
 def _curation(spec: CensusSpec) -> dict[str, Any]:

@@ -232,6 +232,8 @@ def _package(folder: Path, protected: MarginSet) -> dict[str, Any]:
             "epsilon": promised.get("epsilon"),
             "not_private": "not differential privacy" in statement,
             "registration": card.get("registration"),
+            "utility": card.get("utility"),
+            "fields": sorted(card),
             "readme": said,
         },
         "margins": [_lines(file) for file in sorted(folder.glob("margin_*.csv"))],

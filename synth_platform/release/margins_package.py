@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,14 +16,12 @@ from synth_platform.contract.cohort_spec import RELEASABLE_DUA_TAG
 from synth_platform.margins.domain import Domain
 from synth_platform.margins.fitting.fitted import FitReport
 from synth_platform.margins.margin import MarginSet
-from synth_platform.margins.measures.heat_map import heat_map_png
-from synth_platform.margins.measures.tables import TableUtility
 from synth_platform.margins.reading.published import write_tables
 from synth_platform.margins.reading.stated_files import STATED_FILES, read_stated, write_stated
 from synth_platform.margins.replicates import replicate
 from synth_platform.margins.violations import violations
 from synth_platform.release.folder import PackageError, parquet_bytes, write_folder, write_json
-from synth_platform.release.margins import DP_STAGE, ELIGIBLE, SDC_STAGE, MarginsStage
+from synth_platform.release.margins import DP_STAGE, ELIGIBLE, SDC_STAGE, MarginsStage, published_margins_decision
 from synth_platform.release.margins_card import margins_card
 from synth_platform.release.margins_readme import render_margins_readme
 from synth_platform.release.publish import ledger_document
@@ -56,8 +53,8 @@ def write_margins_package(
 ) -> Path:
     """Write root/name: tables, margins, domain, card, decision, data dictionary, README, checksums.
 
-    Besides them disclosure.json under policy `sdc` and ledger.json under `dp`; heat_map.png where the publication
-    policy lets figures of private rows out. synthetic: `stacked` replicates, written as table.parquet and table.csv,
+    Besides them disclosure.json under policy `sdc` and ledger.json under `dp`. decision: the stored document, of which
+    `published_margins_decision` is written. synthetic: `stacked` replicates, written as table.parquet and table.csv,
     table_2.parquet and so on. protected: the margins that they were drawn from, written as margin_01_age_sex.csv beside
     domain.json, provenance.json and structural_zeros.json. disclosure: None under `dp`. Releases are
     immutable, as in `write_folder`. Raises PackageError NOT_ELIGIBLE besides its errors.
@@ -73,13 +70,15 @@ def write_margins_package(
         utility=utility,
         decision=decision,
     )
-    documents: dict[str, Document] = {"card.json": card, "decision.json": decision}
+    documents: dict[str, Document] = {
+        "card.json": card,
+        "decision.json": published_margins_decision(decision, spec.publication),
+    }
     if stage == SDC_STAGE and disclosure is not None:
         documents["disclosure.json"] = disclosure
     if stage == DP_STAGE and spec.privacy is not None:
         domain, unit = spec.privacy.domain, spec.privacy.unit
         documents["ledger.json"] = ledger_document(decision, ledger_table, domain=domain, unit=unit)
-    picture = _picture(spec, utility, decision)
 
     def fill(folder: Path) -> None:
         for number, table in enumerate(tables, start=1):
@@ -90,9 +89,7 @@ def write_margins_package(
         data_dictionary(protected.domain).write_csv(folder / "data_dictionary.csv")
         for file, document in documents.items():
             write_json(folder / file, document)
-        if picture is not None:
-            (folder / "heat_map.png").write_bytes(picture)
-        files = _described(stage, len(tables), bool(protected.zeros), picture is not None)
+        files = _described(stage, len(tables), bool(protected.zeros))
         (folder / "README.md").write_text(render_margins_readme(card, files), encoding="utf-8")
 
     return write_folder(root, name, fill)
@@ -159,7 +156,7 @@ def _write_margins(protected: MarginSet, folder: Path) -> None:
     write_stated(folder, "provenance", {names[file]: steps for file, steps in provenance.items()})
 
 
-def _described(stage: MarginsStage, replicates: int, zeros: bool, picture: bool) -> list[tuple[list[str], str]]:
+def _described(stage: MarginsStage, replicates: int, zeros: bool) -> list[tuple[list[str], str]]:
     """What each file is, for the README."""
     more = [f"table_{number}.parquet" for number in range(2, replicates + 1)]
     files = [
@@ -173,26 +170,6 @@ def _described(stage: MarginsStage, replicates: int, zeros: bool, picture: bool)
         (["decision.json"], "the release decision"),
         (["disclosure.json"] if stage == SDC_STAGE else [], "the audit of the margins, table by table"),
         (["ledger.json"] if stage == DP_STAGE else [], "every access to private rows this rests on, and its cost"),
-        (["heat_map.png"] if picture else [], "how well each pair of variables is kept, beside the private rows"),
         (["SHA256SUMS"], "checksums of all files"),
     ]
     return [(names, what) for names, what in files if names]
-
-
-def utility_picture(utility: Document, title: str) -> bytes:
-    """The heat map of a utility document, PNG: it compares with private rows.
-
-    Letters that the picture's font lacks are boxes in it; the document has the names.
-    """
-    tables = [
-        TableUtility(tuple(each["names"]), each["vw"], each["df"], each["preserved"]) for each in utility["two_way"]
-    ]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")
-        return heat_map_png(tables, title)
-
-
-def _picture(spec: CensusSpec, utility: Document, decision: Document) -> bytes | None:
-    if spec.publication != "aggregates" or not utility.get("two_way"):
-        return None
-    return utility_picture(utility, f"{spec.title}: {decision['plan']}")

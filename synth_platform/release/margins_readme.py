@@ -16,7 +16,6 @@ from synth_platform.release.readme import environment
 
 Document = Mapping[str, Any]
 NAMED = 12  # relations that a list names before it counts the rest
-SHOWN = 5  # worst tables, of those held by a margin and of three variables
 _NUMBER = re.compile(r"-?[0-9.,e+-]+k?")
 TEMPLATE = """\
 # {{ card.title | words }}: synthetic tables from margins
@@ -44,10 +43,10 @@ TEMPLATE = """\
 {% if utility -%}
 ## Utility, measured beside the private rows
 
-{{ utility.said | wrapped }}
+{% for paragraph in utility -%}
+{{ paragraph | wrapped }}
 
-{{ utility.tables | aligned }}
-
+{% endfor -%}
 {% endif -%}
 ## The tables
 
@@ -169,31 +168,28 @@ def _lost(card: Document) -> list[str]:
     return [*lines, "Everything that curation merged and protection changed; rare combinations above all."]
 
 
-def _utility(card: Document) -> Document | None:
+def _utility(card: Document) -> list[str]:
+    """Bands, and which tables are not good; nothing where the publication policy keeps them inside."""
     measured = card["utility"]
-    if "bands" not in measured:
-        return None
+    if measured is None or "bands" not in measured:
+        return []
     bands = {
-        size: ", ".join(f"{number:,} {name}" for name, number in measured["bands"][size].items()) or "none"
-        for size in ("two_way", "three_way")
+        size: ", ".join(f"{number:,} {name}" for name, number in told.items()) or "none"
+        for size, told in measured["bands"].items()
     }
-    models = measured["models"]
     said = (
-        "S_pMSE: 1 is a perfect fit, below 3 good, below 10 acceptable; another sample of the same population would "
-        f"have {measured['independent_sample']:.2g}. Tables of two variables: {bands['two_way']}; of three: "
-        f"{bands['three_way']}. Of all variables together: logistic {models['logistic']['s_pmse']:.3g} "
-        f"({models['logistic']['band']}), CART {models['cart']['s_pmse']:.3g} ({models['cart']['band']}). These "
-        "figures compare with private rows and carry no guarantee themselves."
+        "Bands of S_pMSE, for which 1 is a perfect fit: below 3 is good, below 10 acceptable, else poor. Tables of two "
+        f"variables: {bands['two_way']}; of three: {bands['three_way']}. The bands compare the first table with the "
+        "private rows and carry no guarantee themselves; no figure behind them leaves."
     )
-    worst = [
-        *measured["worst_preserved"][:SHOWN],
-        *[each for each in measured["worst_three_way"] if not each["preserved"]][:SHOWN],
-    ]
-    lines = [
-        (" × ".join(each["variables"]), "yes" if each["preserved"] else "no", f"{each['s_pmse']:.3g}", each["band"])
-        for each in worst
-    ]
-    return {"said": said, "tables": [("worst tables", "held by a margin", "S_pMSE", "band"), *lines]}
+    named = {
+        f"{band.capitalize()} {words}": [
+            " × ".join(each["variables"]) for each in measured["not_good"][size] if each["band"] == band
+        ]
+        for size, words in (("two_way", "of two variables"), ("three_way", "of three"))
+        for band in ("poor", "acceptable")
+    }
+    return [said, *(f"{words}: {_named(tables)}." for words, tables in named.items() if tables)]
 
 
 def _tables(card: Document) -> list[str]:
@@ -208,13 +204,18 @@ def _tables(card: Document) -> list[str]:
     if decided:
         labels += f" Which small categories were combined was decided by counts of the rows: {_named(decided)}."
     combine = card["tables"]["how_to_combine"]
+    return [f"{labels} {_compared(card)}", *([] if combine is None else [combine])]
+
+
+def _compared(card: Document) -> str:
+    if card["curation"]["source"] == "published tables":
+        return "Utility was not assessed, since there were no rows to compare with."
+    if card["utility"] is None:
+        return "How well relations are kept was compared with the private rows inside, and is not told here."
     status = card["utility"]["status"]
-    utility = (
-        "Utility was not assessed, since there were no rows to compare with."
-        if status == NOT_ASSESSED
-        else f"The worst pair that a margin holds is {status}, compared with the private rows."
-    )
-    return [f"{labels} {utility}", *([] if combine is None else [combine])]
+    if status == NOT_ASSESSED:
+        return "No margin holds a pair of variables, so none was to be kept."
+    return f"The worst pair that a margin holds is {status}, compared with the private rows."
 
 
 def _variables(card: Document) -> list[tuple[str, ...]]:

@@ -58,6 +58,7 @@ def spec(
     dua_tag: str = "RELEASE_REVIEWED",
     margins: Any = "two_way",
     margins_of: str = "declared",
+    publication: str = "statuses_only",
     **plan: Any,
 ) -> CensusSpec:
     """A census cohort of `people` with one plan, p. margins: of the recipe; margins_of: of a plan of policy dp."""
@@ -68,6 +69,7 @@ def spec(
             "kind": "census",
             "title": "Test",
             "dua_tag": dua_tag,
+            "publication": publication,
             "source": {"microdata": "a census.csv"},
             "recipe": {
                 "variables": {name: {"categories": labels} for name, labels in CATEGORIES.items()},

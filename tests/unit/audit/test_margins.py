@@ -64,6 +64,14 @@ def test_a_report_shows_no_label_and_no_figure_of_private_rows(evidence: Documen
     assert "region 0" not in told
 
 
+def resealed(evidence: Document) -> Document:
+    evidence["body_sha256"] = digest({key: value for key, value in evidence.items() if key != "body_sha256"})
+    return evidence
+
+
+Change = Callable[[Document], object]
+
+
 OTHERS: dict[str, Document] = {
     "kept zeros": {"zeros": "kept"},
     "controlled": {"variant": "controlled"},
@@ -89,15 +97,52 @@ def test_other_plans_pass_whether_blocked_or_not(other: str) -> None:
     report = audit_margins(evidence, expected=EXPECTED)
     assert failures(report) == []
     blocked = evidence["documents"]["decision"]["decision"] == "BLOCKED"
-    assert blocked is (other in ("controlled", "not reviewed"))
+    assert blocked is (other in ("controlled", "not reviewed", "few people"))
 
 
-def resealed(evidence: Document) -> Document:
-    evidence["body_sha256"] = digest({key: value for key, value in evidence.items() if key != "body_sha256"})
-    return evidence
+@pytest.mark.usefixtures("few_programs")
+def test_a_fit_that_misses_a_tenth_has_to_be_blocked() -> None:
+    """Of 150 people lifted zeros make up most counts; a decision that lets the fit pass is named."""
+    evidence = coarsened_evidence(**OTHERS["few people"])
+    assert evidence["model"]["largest_residual"] > 0.1
+    assert evidence["documents"]["decision"]["reasons"] == ["FIT_FAIL"]
+    evidence["documents"]["decision"] |= {"reasons": [], "decision": "ELIGIBLE_SDC"}
+    names = {check.name for check in audit_margins(resealed(evidence), expected=EXPECTED).failures}
+    assert names == {"G4/margins/decision/reasons", "G4/margins/decision/grade"}
 
 
-Change = Callable[[Document], object]
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Document:
+    """An eligible plan whose package tells bands of utility."""
+    return coarsened_evidence(tmp_path_factory.mktemp("opened"), publication="aggregates", limit=80)
+
+
+@pytest.mark.usefixtures("few_programs")
+def test_bands_may_be_in_a_package_where_that_is_registered(opened: Document) -> None:
+    assert failures(audit_margins(opened, expected=EXPECTED)) == []
+    assert opened["package"]["decision"]["utility"] == opened["documents"]["decision"]["utility"]
+    assert opened["package"]["card"]["utility"]["bands"]["two_way"] == {"good": 1, "acceptable": 4, "poor": 1}
+
+
+FIGURES: dict[str, Change] = {
+    "a figure": lambda utility: utility.update(independent_sample=2.0),
+    "figures of a table": lambda utility: utility["not_good"]["two_way"][0].update(s_pmse=3.4),
+    "a count as a fraction": lambda utility: utility["bands"]["two_way"].update(
+        {band: float(number) for band, number in utility["bands"]["two_way"].items()}
+    ),
+    "a band of other tables": lambda utility: utility["bands"].update(two_way={"good": 7}),
+    "a table that is called good": lambda utility: utility["not_good"]["two_way"].pop(),
+    "another status": lambda utility: utility.update(status="good"),
+}
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+@pytest.mark.usefixtures("few_programs")
+def test_no_figure_of_utility_may_be_on_a_card(figure: str, opened: Document) -> None:
+    wrong = copy.deepcopy(opened)
+    FIGURES[figure](wrong["package"]["card"]["utility"])
+    names = [check.name for check in audit_margins(resealed(wrong), expected=EXPECTED).failures]
+    assert names == ["G4/margins/package/card/utility"]
 
 
 def part(name: str, /, **changes: object) -> Change:
@@ -327,7 +372,13 @@ TOUCHED: dict[str, tuple[str, Change]] = {
     "a margin missing in the package": ("package/margins", lambda e: e["package"]["margins"].pop()),
     "other rows in the package": ("package/tables", lambda e: e["package"].update(tables=["0" * 64, "0" * 64])),
     "an altered file": ("package/README.md/sha256", an_altered_file),
-    "a picture": ("package/policy", lambda e: e["package"]["files"].update({"heat_map.png": "0" * 64})),
+    "a picture": ("package/files", lambda e: e["package"]["files"].update({"heat_map.png": "0" * 64})),
+    "a status of utility in the package": (
+        "package/decision",
+        lambda e: e["package"]["decision"].update(utility=e["documents"]["decision"]["utility"]),
+    ),
+    "utility on the card": ("package/card/utility", lambda e: e["package"]["card"].update(utility={"status": "good"})),
+    "a section more on the card": ("package/card/fields", lambda e: e["package"]["card"]["fields"].append("s_pmse")),
     "a file more": ("package/files", lambda e: e["package"]["files"].update({"persons.csv": "0" * 64})),
     "another gate in the package": ("package/disclosure", lambda e: e["package"]["disclosure"].update(limit=5)),
     "a package of a blocked plan": ("package/eligible", part("decision", decision="BLOCKED")),

@@ -152,22 +152,77 @@ def test_every_margin_has_its_residual() -> None:
     assert text.index("c × d") < text.index("b × c |") < text.index("a × b |")  # the worst first
 
 
-def test_figures_of_private_rows_go_out_under_aggregates_alone() -> None:
-    """Claim: under statuses_only no ratio of the utility document is in the card or its README; under aggregates each
-    table's is, the worst preserved ones first, and the relation that no margin holds is not among those."""
-    figures = ("12.5", "77.5", "6.25", "3.625", "2.875", "4.75")
-    closed = card()
-    assert closed["utility"] == {"status": "poor"}
-    assert not any(figure in json.dumps(closed) + words(closed) for figure in figures)
-    opened = card(spec=spec(publication="aggregates"))
-    assert [each["variables"] for each in opened["utility"]["worst_preserved"]] == [["a", "c"], ["b", "c"], ["a", "b"]]
-    assert len(opened["utility"]["two_way"]) == 4
-    assert opened["utility"]["bands"] == {
-        "two_way": {"good": 1, "poor": 2, "acceptable": 1},
-        "three_way": {"acceptable": 1},
+def numbers(value: Any, path: str = "") -> set[str]:
+    """Where numbers stand in a document."""
+    if isinstance(value, Mapping):
+        return set().union(*(numbers(each, f"{path}/{key}") for key, each in value.items()))
+    if isinstance(value, list):
+        return set().union(*(numbers(each, path) for each in value))
+    return {path} if isinstance(value, int | float) else set()
+
+
+@pytest.mark.parametrize("plan", ["sdc", "dp"])
+def test_nothing_of_utility_goes_out_under_statuses_only(plan: str) -> None:
+    """Claim: card and README are the same whatever the utility document says, its status included."""
+    best = {**UTILITY, "status": "good", "independent_sample": 3.5, "two_way": [], "three_way": []}
+    assert card(plan) == card(plan, utility=best)
+    assert words(card(plan)) == words(card(plan, utility=best))
+    assert card(plan)["utility"] is None
+    assert "compared with the private rows inside, and is not told here" in words(card(plan))
+
+
+@pytest.mark.parametrize("plan", ["sdc", "dp"])
+def test_bands_alone_go_out_under_aggregates(plan: str) -> None:
+    """Claim: no ratio, no share of synthetic rows (of which the number of people follows) and no figure of a model is
+    in card or README; how many tables are in each band is, and which are not good. Of figures within bands the card
+    is independent."""
+    opened = card(plan, spec=spec(publication="aggregates"))
+    assert opened["utility"] == {
+        "status": "poor",
+        "bands": {"two_way": {"good": 1, "acceptable": 1, "poor": 2}, "three_way": {"acceptable": 1}},
+        "not_good": {
+            "two_way": [
+                {"variables": ["a", "c"], "band": "poor"},
+                {"variables": ["b", "c"], "band": "acceptable"},
+                {"variables": ["a", "d"], "band": "poor"},
+            ],
+            "three_way": [{"variables": ["a", "b", "c"], "band": "acceptable"}],
+        },
     }
-    assert all(figure in json.dumps(opened) for figure in figures)
-    assert "| a × c" in words(opened)
+    assert all(path.startswith("/bands/") for path in numbers(opened["utility"]))
+    text = json.dumps(opened) + words(opened)
+    assert not any(figure in text for figure in ("12.5", "77.5", "6.25", "3.625", "2.875", "4.75", "s_pmse"))
+    moved = {
+        **UTILITY,
+        "independent_sample": 2.5,
+        "two_way": [{**each, "vw": each["vw"] * 1.01, "s_pmse": each["s_pmse"] * 1.01} for each in UTILITY["two_way"]],
+        "logistic": {**UTILITY["logistic"], "s_pmse": 55.0, "band": "poor"},
+    }
+    assert card(plan, spec=spec(publication="aggregates"), utility=moved) == opened
+    said = words(opened)
+    assert "Tables of two variables: 1 good, 1 acceptable, 2 poor; of three: 1 acceptable." in said
+    assert "Poor of two variables: a × c, a × d. Acceptable of two variables: b × c." in said
+
+
+def test_bands_are_said_to_be_outside_of_the_promise() -> None:
+    """Claim: the statement of both policies says so where bands go out, and where none do says nothing of them."""
+    opened = spec(publication="aggregates")
+    for plan in ("sdc", "dp"):
+        assert "read off the private rows" in card(plan, spec=opened)["assurance"]["statement"][-1]
+        assert "read off" not in json.dumps(card(plan)["assurance"])
+    tables = spec(publication="aggregates", source={"tables": "yearbook"}, plans={"sdc": {"policy": "sdc"}})
+    made = card(spec=tables, utility={"zone": "restricted", "status": "NOT_ASSESSED"})
+    assert "read off" not in json.dumps(made["assurance"])
+    assert made["utility"] == {"status": "NOT_ASSESSED"}
+    assert "Utility was not assessed, since there were no rows to compare with." in words(made)
+
+
+def test_a_census_of_single_variables_has_no_pair_to_keep() -> None:
+    """Claim: where no margin holds a pair, the README says so, and not that there were no rows."""
+    alone = {**UTILITY, "status": "NOT_ASSESSED", "two_way": [table("ab", 77.5, preserved=False)]}
+    said = words(card(spec=spec(publication="aggregates"), utility=alone, protected=margins(*"abcd")))
+    assert "No margin holds a pair of variables" in said
+    assert "no rows to compare with" not in said
 
 
 def test_sdc_says_what_it_is_not() -> None:
@@ -207,6 +262,7 @@ def test_dp_says_what_was_promised_and_paid() -> None:
     for phrase in ("one person more or less", "e^1,", "up to 1e-06 (0.25-GDP)", "Totals are noisy"):
         assert phrase in said
     assert "coarsen" not in words(card("dp")).lower()
+    assert "Releases of the same people under policy sdc are outside of any such account" in said
 
 
 def test_replicates_are_no_independent_evidence() -> None:

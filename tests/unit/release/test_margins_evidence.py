@@ -101,7 +101,8 @@ def test_a_damaged_package_is_told_and_not_stumbled_over(tmp_path: Path) -> None
     (folder / "table_2.parquet").write_bytes(b"no table")
     pl.DataFrame({"x": [1]}).write_parquet(folder / "table.parquet")
     held = margins_evidence._package(folder, margins(2))
-    assert held["card"] == {"kind": None, "epsilon": None, "not_private": False, "registration": None, "readme": []}
+    nothing = {"kind": None, "epsilon": None, "registration": None, "utility": None}
+    assert held["card"] == {**nothing, "not_private": False, "fields": [], "readme": []}
     assert held["disclosure"] is None
     assert held["tables"] == [None, None]
 

@@ -32,6 +32,7 @@ from synth_platform.privacy.statistic_store import StatisticStore
 from synth_platform.release.folder import PackageError, verify_package
 from synth_platform.release.margins import DP_STAGE, SDC_STAGE, decide_coarsened, decide_noisy
 from synth_platform.release.margins_package import released_margins, table_sha256, write_margins_package
+from synth_platform.release.standing import standing_fault
 
 Document = dict[str, Any]
 NAME = "toy-margins-sdc"
@@ -149,7 +150,7 @@ def test_a_package_is_written_whole(made: Made, tmp_path: Path) -> None:
     for number, file in enumerate(("table.parquet", "table_2.parquet"), start=1):
         assert pl.read_parquet(folder / file).equals(replicate(made.synthetic, number))
     assert pl.read_csv(folder / "table.csv").equals(replicate(made.synthetic))
-    assert json.loads((folder / "decision.json").read_text("utf-8")) == made.decide()
+    assert json.loads((folder / "decision.json").read_text("utf-8")) == {**made.decide(), "utility": None}
     assert json.loads((folder / "disclosure.json").read_text("utf-8")) == AUDIT
 
 
@@ -192,15 +193,47 @@ def test_nothing_private_goes_out(made: Made, tmp_path: Path) -> None:
     assert not (folder / "heat_map.png").exists()
 
 
-def test_aggregates_are_shown_where_the_policy_says_so(tmp_path: Path) -> None:
+def test_bands_go_out_where_the_policy_says_so(tmp_path: Path) -> None:
+    """Claim: under aggregates the decision's status of utility, bands, and still no figure and no picture."""
     opened = make(publication="aggregates")
     folder = opened.write(tmp_path)
-    assert (folder / "heat_map.png").read_bytes().startswith(b"\x89PNG")
+    assert not (folder / "heat_map.png").exists()
     card = json.loads((folder / "card.json").read_text("utf-8"))
-    assert [each["s_pmse"] for each in card["utility"]["two_way"]] == [
-        each["s_pmse"] for each in opened.utility["two_way"]
-    ]
+    assert sum(card["utility"]["bands"]["two_way"].values()) == len(opened.utility["two_way"]) == 3
+    assert json.loads((folder / "decision.json").read_text("utf-8")) == opened.decide()
+    assert opened.decide()["utility"] == {"status": opened.utility["status"]}
     assert "## Utility, measured beside the private rows" in (folder / "README.md").read_text("utf-8")
+    assert not any("s_pmse" in file.read_text("utf-8") for file in folder.glob("*.json"))
+
+
+def test_a_package_stands_while_its_published_decision_does(made: Made, tmp_path: Path) -> None:
+    """Claim: the stored decision keeps the status of utility, that of the package does not tell it, and both agree
+    under the policy that it was published by; another stored decision, or another policy, is a fault."""
+    folder = made.write(tmp_path)
+    decision = made.decide()
+    assert decision["utility"]["status"] in ("good", "acceptable", "poor")
+    assert json.loads((folder / "decision.json").read_text("utf-8")) == {**decision, "utility": None}
+    assert standing_fault(folder, decision, "statuses_only") is None
+    assert "is not the one" in str(standing_fault(folder, decision, "aggregates"))
+    assert "is not the one" in str(standing_fault(folder, {**decision, "notes": ["OTHER"]}, "statuses_only"))
+    assert "BLOCKED" in str(standing_fault(folder, {**decision, "decision": "BLOCKED"}, "statuses_only"))
+
+
+@pytest.mark.parametrize(("missed", "reasons"), [(0.1, []), (0.1001, ["FIT_FAIL"])])
+def test_a_fit_that_misses_a_tenth_is_not_released(made: Made, tmp_path: Path, missed: float, reasons: Any) -> None:
+    """Claim: what the model misses of its worst margin blocks from a tenth on, below it is a note."""
+    residuals = dict.fromkeys(made.fitted.report.residuals, 0.01) | {"age × sex": missed}
+    far = replace(made.fitted.report, residuals=residuals, status="limit_cycle")
+    assert far.largest_residual == missed
+    decision = decide_coarsened(
+        spec=made.spec, plan="sdc", disclosure=AUDIT, fit=far, violations=0, utility=made.utility
+    )
+    assert decision["reasons"] == reasons
+    assert decision["notes"] == ["MARGINS_NOT_MATCHED"]
+    assert decision["decision"] == ("BLOCKED" if reasons else "ELIGIBLE_SDC")
+    if reasons:
+        with pytest.raises(PackageError, match="FIT_FAIL"):
+            made.write(tmp_path / "released", decision=decision)
 
 
 def test_the_dictionary_and_the_readme_are_tables(made: Made, tmp_path: Path) -> None:
