@@ -129,7 +129,7 @@ def disclosure_check(judged: Mapping[str, Any], asset: dg.AssetKey) -> dg.AssetC
 
 
 def margins_utility_check(judged: Mapping[str, Any], asset: dg.AssetKey) -> dg.AssetCheckResult:
-    """Passes unless a table that a margin holds is poorly kept; no release waits for it, the card tells its band."""
+    """Passes unless a table that a margin holds is poorly kept; no release waits for it."""
     status = str(judged["status"])
     words = {
         "good": "every table that a margin holds is well kept (S_pMSE below 3)",
