@@ -255,6 +255,21 @@ def test_other_rows_are_noticed_before_a_release(harmed: Session) -> None:
     assert "margins/coarsened does not follow from the steward's files" in Platform.failure(result)
 
 
+def test_what_may_leave_of_utility_is_registered(harmed: Session) -> None:
+    """Claim: publication that was changed after the decision blocks the release; the decision as it stood keeps the
+    status of utility inside."""
+    platform = Platform.at(harmed.root)
+    published = json.loads((harmed.root / "released" / PACKAGES[SDC] / "decision.json").read_text("utf-8"))
+    stored = platform.read("margins/decision", SDC, CENSUS)
+    assert stored["utility"]["status"] in ("good", "acceptable", "poor")
+    assert published == {**stored, "utility": None}
+    shutil.rmtree(harmed.root / "released" / PACKAGES[SDC])
+    edit(harmed.folder, lambda document: document.update(publication="aggregates"))
+    result = _run(platform, "margins/release")
+    assert not result.success
+    assert "margins/decision does not follow from the steward's files" in Platform.failure(result)
+
+
 def test_another_recipe_of_the_same_people_spends_the_same_budget(harmed: Session) -> None:
     """Claim: the same file under another name, another recipe and another sorting has no second budget."""
     shutil.copytree(harmed.folder, harmed.root / "census" / "again")
