@@ -31,13 +31,31 @@ NOT_COVERED = (
     "the synthetic rows themselves, which are drawn from the released counts",
 )
 BANDS = (
-    "Bands of utility in this package were read off the private rows, outside of all that is said above, and carry no "
-    "guarantee."
+    "Bands of utility in this package were read off the private rows, outside of all that is said above: they carry no "
+    "guarantee, and beside a small table a band may tell more of its cells than the counts do."
 )
+# Which tables are bounded, and how.
 _METHOD = {
-    "linear_programming": "taken together by linear programming, which finds the narrowest intervals",
-    "shuttle": "taken together by shuttle bounds, which somebody with linear programming may narrow",
-    "each_alone": "each by itself, since published totals differ and no one table of people has to fit them all",
+    "linear_programming": (
+        "all margins, single variables, pairs and threes of variables, taken together by linear programming over their "
+        "joint table; the intervals of margins, variables and pairs are the narrowest there are"
+    ),
+    "relaxation": (
+        "all margins, single variables, pairs and threes of variables, taken together by linear programming over their "
+        "joint table with people in fractions, which somebody who keeps to whole people may narrow"
+    ),
+    "triples": (
+        "all margins, single variables and pairs, not combinations of three variables or more, taken together by "
+        "shuttle bounds and by linear programming over the joint table of each three variables, which somebody with "
+        "larger programs may narrow"
+    ),
+    "shuttle": (
+        "all margins, single variables and pairs, not combinations of three variables or more, taken together by "
+        "shuttle bounds, which somebody with linear programming may narrow"
+    ),
+    "each_alone": (
+        "the margins, each by itself, since published totals differ and no one table of people fits them all"
+    ),
 }
 
 
@@ -68,6 +86,7 @@ def _coarsened(plan: SdcPlan, protected: MarginSet, disclosure: Document | None,
     found = {
         "status": disclosure["status"],
         "method": disclosure["method"],
+        "unsettled": disclosure["unsettled"],
         "tables": len(tables),
         "cells": sum(table["cells"] for table in tables),
         "narrowest_interval": narrowest,
@@ -79,7 +98,7 @@ def _coarsened(plan: SdcPlan, protected: MarginSet, disclosure: Document | None,
         f"Every count of the {_margins(protected)} was coarsened by a public rule with limit {L}: {rule}; "
         f"{_ZEROS[plan.zeros]}.",
         f"The released counts were turned back into intervals of the true ones, over {len(tables):,} tables "
-        f"(all margins and all pairs of variables), {_METHOD[disclosure['method']]}. No cell is found to be within 1 "
+        f"({_METHOD[disclosure['method']]}{_unsettled(disclosure)}). No cell is found to be within 1 "
         f"to {L - 1}, no group to have all its people in one category, no cell released with people to be empty"
         + (f"; the narrowest interval holds {narrowest + 1:,} counts." if narrowest is not None else "."),
         f"Not covered: {'; '.join(NOT_COVERED)}.",
@@ -91,6 +110,11 @@ def _coarsened(plan: SdcPlan, protected: MarginSet, disclosure: Document | None,
         | ({"adjustment": plan.adjustment, "total": plan.total} if plan.variant == "adjusted" else {}),
         "audit": found,
     }
+
+
+def _unsettled(disclosure: Document) -> str:
+    cells = disclosure["unsettled"]
+    return f"; for {cells:,} cells not every such program was run, as there are too many" if cells else ""
 
 
 def _noisy(spec: CensusSpec, plan: DpPlan, protected: MarginSet, decision: Document) -> dict[str, Any]:
