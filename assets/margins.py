@@ -39,7 +39,9 @@ COARSENED = dg.AssetKey([SDC_STAGE, "coarsened"])
 DISCLOSURE_GATE = dg.AssetKey([SDC_STAGE, "disclosure_gate"])
 DECISION = dg.AssetKey([SDC_STAGE, "decision"])
 SHOWN = 60  # margins in a table of metadata
-NEVER_EXACT = "No released count says, alone or with others, what the limit hides: the tightest bounds are audited."
+NEVER_EXACT = (
+    "No released count says, alone or with others, what the limit hides of pairs (of threes where they are few)."
+)
 
 
 def sdc_plan(spec: CensusSpec, name: str) -> SdcPlan:
@@ -127,7 +129,7 @@ def coarsened(
         schema_check_spec(DISCLOSURE_GATE, census_sdc_plans),
         check_spec(VERDICT, DISCLOSURE_GATE, census_sdc_plans, description=NEVER_EXACT),
     ],
-    description="What somebody who knows the coarsened margins and their rule can infer, as tight as bounds get.",
+    description="What somebody who knows the coarsened margins and their rule can infer, by bounds that are named.",
 )
 def disclosure_gate(
     context: dg.AssetExecutionContext,

@@ -108,7 +108,7 @@ def decision_check(decision: Mapping[str, Any], asset: dg.AssetKey) -> dg.AssetC
 DISCLOSED: Mapping[str, str] = {
     "small_cell_recoverable": "a count below the limit can be told from the released ones",
     "attribute_disclosed": "everybody of a group is known to be in one category",
-    "zero_inferred": "a cell that was released with people, or could have some, is found to be empty",
+    "zero_inferred": "a released cell that may by itself have people is found to be empty",
     "differencing": "two tables differ by fewer people than the limit",
     "margins_contradict": "no one table of people fits all margins, so each was bounded by itself",
 }

@@ -58,7 +58,7 @@ def _inverted(variant: str, limit: int, zeros: str, rounding: str) -> Callable[[
 
 
 def joint_bounds(space: Space, known: Mapping[Names, Bounds]) -> dict[Names, Bounds]:
-    """Bounds on the released tables and on every pair of variables, by sums and Fréchet's bounds of all of them.
+    """Bounds on the released tables, on every pair and every one variable, by sums and Fréchet's bounds of all of them.
 
     known: tables by their variables, in the order of the space. There may be tighter bounds.
     """
@@ -75,14 +75,26 @@ def joint_bounds(space: Space, known: Mapping[Names, Bounds]) -> dict[Names, Bou
         ends = [own, *(found for found in through if found is not None)]
         most = np.minimum.reduce([high for _, high in ends])
         bounds[names] = np.maximum.reduce([low for low, _ in ends]), np.where(space.possible(names), most, 0)
+    for name in space.names:
+        bounds.setdefault((name,), _of_larger(space, (name,), people, bounds))
     return bounds
 
 
-def _of_larger(space: Space, pair: Names, people: int, bounds: Mapping[Names, Bounds]) -> Bounds:
-    """Bounds on a pair by sums of the tables that hold it; anything up to everybody where none does."""
-    sums = [_summed(pair, table, ends) for table, ends in bounds.items() if set(pair) <= set(table)]
-    shape = space.shape(pair)
-    sums.append((np.zeros(shape, np.int64), np.where(space.possible(pair), people, 0)))
+def of_three(space: Space, three: Names, bounds: Mapping[Names, Bounds]) -> Bounds:
+    """Bounds on the joint cells of three variables by each pair among them: its cell, less what the others can hold."""
+    pairs = [
+        (axis, [np.expand_dims(end, axis) for end in bounds[three[:axis] + three[axis + 1 :]]]) for axis in range(3)
+    ]
+    most = np.where(space.possible(three), np.minimum.reduce(np.broadcast_arrays(*(high for _, (_, high) in pairs))), 0)
+    rest = [low - (most.sum(axis=axis, keepdims=True) - most) for axis, (low, _) in pairs]
+    return np.maximum(np.maximum.reduce(rest), 0), most
+
+
+def _of_larger(space: Space, names: Names, people: int, bounds: Mapping[Names, Bounds]) -> Bounds:
+    """Bounds on a table by sums of the tables that hold it; anything up to everybody where none does."""
+    sums = [_summed(names, table, ends) for table, ends in bounds.items() if set(names) <= set(table)]
+    shape = space.shape(names)
+    sums.append((np.zeros(shape, np.int64), np.where(space.possible(names), people, 0)))
     return np.maximum.reduce([low for low, _ in sums]), np.minimum.reduce([high for _, high in sums])
 
 

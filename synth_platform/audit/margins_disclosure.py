@@ -7,13 +7,14 @@ less. Nor can it be right about more cells than there are: of what it infers, th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from synth_platform.audit.findings import Findings
-from synth_platform.audit.margins_bounds import Bounds, Whole, intervals, joint_bounds, narrowed
+from synth_platform.audit.margins_bounds import Bounds, Whole, intervals, joint_bounds, narrowed, of_three
 from synth_platform.audit.margins_protection import rounded
 from synth_platform.audit.margins_tables import Counted, Space, title
 from synth_platform.audit.reading import Document, FloatArray, item, mapping, sequence, text, whole
@@ -26,6 +27,7 @@ REASONS: Mapping[str, str] = {
     "zeros_inferred": "zero_inferred",
 }
 ALONE = "each_alone"
+OF_THREES = frozenset({"linear_programming", "relaxation"})  # methods that bound all threes of variables too
 CONTRADICT, DIFFERENCING = "margins_contradict", "differencing"
 
 
@@ -44,8 +46,8 @@ def audit_disclosure(
     due |= set() if microdata else reasons & {CONTRADICT}
     found.same(f"{name}/reasons", "reasons", sorted(reasons), sorted(due))
     found.same(f"{name}/status", "status", text(gate, "status"), FAIL if reasons else PASS)
-    alone = text(gate, "method") == ALONE
-    found.same(f"{name}/method", "method", alone, text(registered, "totals") == "differ")
+    alone, differ = text(gate, "method") == ALONE, text(registered, "totals") == "differ"
+    found.holds(f"{name}/method", "method", differ or not alone, "totals are equal")
     if microdata:
         found.same(f"{name}/differences", "differences", len(sequence(gate, "differences")), 0)
 
@@ -66,8 +68,13 @@ def audit_disclosure(
     found.same(f"{name}/titles", "tables", len(claimed), len(tables))
     together = not alone and CONTRADICT not in reasons
     outer = joint_bounds(space, known) if together else known
+    bounded = narrowed(space, known, outer) if together else known
+    if together and text(gate, "method") in OF_THREES:
+        threes = [three for three in combinations(space.names, 3) if three not in known]
+        outer = outer | {three: of_three(space, three, outer) for three in threes}
+        bounded = bounded | {three: outer[three] for three in threes}
     found.same(f"{name}/tables", "tables", len(tables), len(outer))
-    for names, bounds in (narrowed(space, known, outer) if together else known).items():
+    for names, bounds in bounded.items():
         here = f"{name}/{title(names)}"
         with found.section(here):
             table = mapping(claimed, titles.get(tuple(sorted(names)), " × ".join(names)))
@@ -77,10 +84,11 @@ def audit_disclosure(
             small = 0 if own is None else int(small_cells(own, plan["limit"]).sum())
             found.same(f"{here}/small", "cells", whole(table, "small"), small, public=False)
             possible = space.possible(names)
-            _missed(found, here, table, figures(bounds, own, possible, plan["limit"]))
-            # The width is told for the gate's own bounds, which may be those of sums alone.
-            _narrowest(found, f"{here}/narrowest", table, figures(outer[names], own, possible, plan["limit"]))
-            if own is not None:
+            # Programs of the gate may be of what turns its verdict alone; widths are then those of sums.
+            by_sums = figures(outer[names], own, possible, plan["limit"])
+            _missed(found, here, table, figures(bounds, own, possible, plan["limit"]) | {"exact": by_sums["exact"]})
+            _narrowest(found, f"{here}/narrowest", table, by_sums)
+            if own is not None and (alone or not differ):  # one table of people need not fit tables that differ
                 _unsound(found, here, table, people[names], space.possible(names), plan["limit"])
 
 

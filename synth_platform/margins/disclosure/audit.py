@@ -6,17 +6,22 @@ fails by name where
 - small_cell_recoverable: a cell is bounded within 1 … limit − 1. A release under `controlled` says so of its small
   cells outright, and an unaltered table of its own.
 - attribute_disclosed: all people of a group, and there are some, stand in one category though others are possible.
-- zero_inferred: a cell that was released with people, or possible ones, is found to be empty.
+- zero_inferred: a cell of a released table, which by itself may have people, is found to be empty. Of tables that were
+  not released nothing was said, so that an empty cell of theirs takes nothing back.
 - differencing: two tables differ by fewer than `limit` people.
 - margins_contradict: no one table of people fits them all; then each margin is bounded by itself alone.
 
 Figures are of released margins and public rules only; nothing of microdata is read, and the report may be public.
-Which margins and rule a plan's release is judged by, `plan_audit` says.
+Which margins and rule a plan's release is judged by, `plan` says.
 
-Not covered: probable counts (how likely each count within its interval is, from several rounded versions or from the
-fit), an attacker who knows some of the people, releases that are not given, sets of cells that are small together
-though none of them is, and the synthetic rows. With method "shuttle" bounds are outer ones: an attacker with linear
-programming may narrow them, so that a pass is weaker than one by "linear_programming".
+Bounded are the released margins, single variables and pairs, and threes of variables by "linear_programming" and
+"relaxation" (`together` says which method when). Cells of more variables are not, nor are those of three by "triples"
+and "shuttle", though they may be known to be few where all pairs pass. Bounds but those of "linear_programming" are
+outer ones: an attacker with more time may narrow them, so that a pass is weaker.
+
+Not covered either: probable counts (how likely each count within its interval is, from several rounded versions or from
+the fit), an attacker who knows some of the people, releases that are not given, sets of cells that are small together
+though none of them is, and the synthetic rows.
 """
 
 from __future__ import annotations
@@ -24,23 +29,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from synth_platform.margins.disclosure.bounds_lp import linear_programming_bounds
 from synth_platform.margins.disclosure.bounds_shuttle import Axes, ContradictoryMarginsError, Tables, shuttle_bounds
 from synth_platform.margins.disclosure.differencing import Difference, differences
 from synth_platform.margins.disclosure.intervals import Intervals, ReleaseRule, count_intervals
+from synth_platform.margins.disclosure.together import Together, bounds_together, method_for
 from synth_platform.margins.domain import Domain
 from synth_platform.margins.margin import Margin, MarginSet
 from synth_platform.margins.structural_zeros import possible
 
-Method = Literal["linear_programming", "shuttle", "each_alone"]
-MOST_JOINT_CELLS = 200  # about ten seconds of programs; with 256 joint cells some take minutes
-MOST_BOUNDED_CELLS = 150
+Method = Together | Literal["each_alone"]
 
 
 @dataclass(frozen=True)
@@ -72,23 +74,29 @@ class CellBounds:
     """Least and greatest true counts of every cell, by the positions of the table's variables in the domain, ascending.
 
     own: what each released margin says by itself, by its title, with its variables. consistent: whether one table of
-    people fits all margins; where none does, bounds are of each margin by itself.
+    people fits all margins; where none does, bounds are of each margin by itself. unsettled: cells that a program was
+    left out for, which might have turned the verdict.
     """
 
     method: Method
     limit: int
     consistent: bool
+    unsettled: int
     own: dict[str, tuple[Axes, Intervals]]
     tables: Tables
 
 
 @dataclass(frozen=True)
 class DisclosureReport:
-    """Bounds by table, tables that differ by fewer than `limit` people, and why the gate fails, if it does."""
+    """Bounds by table, tables that differ by fewer than `limit` people, and why the gate fails, if it does.
+
+    unsettled: as `CellBounds` has it.
+    """
 
     method: Method
     limit: int
     consistent: bool
+    unsettled: int
     tables: tuple[TableBounds, ...]
     differences: tuple[Difference, ...]
 
@@ -126,7 +134,7 @@ def disclosure_bounds(
     own, limit = dict(bounds.own.values()), bounds.limit
     tables = tuple(_judged(released, table, cells, own.get(table), limit) for table, cells in bounds.tables.items())
     found = differences(released.domain, bounds.own, released.zeros, limit)
-    return DisclosureReport(bounds.method, limit, bounds.consistent, tables, found)
+    return DisclosureReport(bounds.method, limit, bounds.consistent, bounds.unsettled, tables, found)
 
 
 def cell_bounds(
@@ -137,10 +145,10 @@ def cell_bounds(
 ) -> CellBounds:
     """What is inferred of every cell of released margins made by one rule, or by a rule for each margin's title.
 
-    Bounds cover every released margin, every pair of variables, and the tables named in `also`; by "each_alone", or
-    where margins contradict each other, the released margins only. method: auto takes linear programming up to
-    MOST_JOINT_CELLS joint cells and MOST_BOUNDED_CELLS cells to bound, the shuttle above. Raises ValueError for a
-    margin without a rule, limits that differ, counts that the rule does not make, or an unknown variable.
+    Bounds cover every released margin, single variable and pair, the tables named in `also`, and threes as `together`
+    says; by "each_alone", or where margins contradict each other, the released margins only. method: auto takes the
+    tightest that there is room for. Raises ValueError for a margin without a rule, limits that differ, counts that the
+    rule does not make, or an unknown variable.
     """
     domain = released.domain
     rules = {m.title: rule if isinstance(rule, ReleaseRule) else _rule_of(m, rule) for m in released}
@@ -150,21 +158,24 @@ def cell_bounds(
     own = {margin.title: _own_intervals(released, margin, rules[margin.title]) for margin in released}
     known: Tables = dict(own.values())
     asked = {tuple(sorted(domain.axes(names))) for names in also}
-    wanted = sorted({*known, *asked, *combinations(range(len(domain.variables)), 2)})
     if method == "auto":
-        cells = sum(_over(domain, table).cells for table in wanted)
-        small = domain.cells <= MOST_JOINT_CELLS and cells <= MOST_BOUNDED_CELLS
-        method = "linear_programming" if small else "shuttle"
+        method = method_for(domain, {*known, *asked})
     consistent = True
     if method != "each_alone":
         try:
-            return CellBounds(
-                method, limit, consistent, own, _together(released, known, wanted, method, rules.values())
-            )
+            tables, unsettled = bounds_together(released, known, asked, _total(rules.values()), limit, method)
+            return CellBounds(method, limit, consistent, unsettled, own, tables)
         except ContradictoryMarginsError:
             consistent = False
     alone = {table: shuttle_bounds(domain.shape, {table: known[table]})[table] for table in sorted(known)}
-    return CellBounds(method, limit, consistent, own, alone)
+    return CellBounds(method, limit, consistent, 0, own, alone)
+
+
+def _total(rules: Iterable[ReleaseRule]) -> Intervals | None:
+    totals = [each.total for each in rules if each.total is not None]
+    if not totals:
+        return None
+    return Intervals(np.array(max(low for low, _ in totals)), np.array(min(high for _, high in totals)))
 
 
 def _rule_of(margin: Margin, rules: Mapping[str, ReleaseRule]) -> ReleaseRule:
@@ -183,31 +194,6 @@ def _own_intervals(released: MarginSet, margin: Margin, rule: ReleaseRule) -> tu
     order = tuple(np.argsort(axes).tolist())
     ascending = Intervals(intervals.lower.transpose(order), intervals.upper.transpose(order))
     return tuple(sorted(axes)), ascending
-
-
-def _together(
-    released: MarginSet, known: Tables, wanted: Sequence[Axes], method: Method, rules: Iterable[ReleaseRule]
-) -> Tables:
-    """Bounds on the wanted tables by all margins and totals together."""
-    domain = released.domain
-    said = dict(known)
-    totals = [each.total for each in rules if each.total is not None]
-    if totals:
-        said[()] = Intervals(np.array(max(low for low, _ in totals)), np.array(min(high for _, high in totals)))
-    for table in wanted:
-        if table not in said:  # a structural zero speaks of tables that were not released too
-            said[table] = _nothing_but_zeros(released, table, said)
-    outer = shuttle_bounds(domain.shape, said)
-    outer = {table: outer[table] for table in wanted}
-    if method == "shuttle":
-        return outer
-    return linear_programming_bounds(possible(domain, released.zeros), said, outer)
-
-
-def _nothing_but_zeros(released: MarginSet, table: Axes, said: Tables) -> Intervals:
-    cells = _possible(released, table)
-    people = min(int(intervals.upper.sum()) for intervals in said.values())
-    return Intervals(np.zeros(cells.shape, np.int64), np.where(cells, people, 0))
 
 
 def _possible(released: MarginSet, table: Axes) -> NDArray[np.bool_]:

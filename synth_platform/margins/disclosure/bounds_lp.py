@@ -19,7 +19,7 @@ from synth_platform.margins.disclosure.intervals import Intervals, WholeCounts
 
 _INFEASIBLE = 2
 _NODES = 200
-_TOLERANCE = 1e-5  # of a bound that is a whole number in exact arithmetic
+TOLERANCE = 1e-5  # of a bound that is a whole number in exact arithmetic
 
 
 def linear_programming_bounds(
@@ -32,7 +32,7 @@ def linear_programming_bounds(
     already attains an end. Raises ContradictoryMarginsError where no table of people fits.
     """
     joint = np.flatnonzero(possible)
-    sums = {table: _sums(joint, possible.shape, table) for table in {*known, *outer}}
+    sums = {table: cell_sums(joint, possible.shape, table) for table in {*known, *outer}}
     given = [(sums[table], intervals) for table, intervals in known.items()]
     said = LinearConstraint(
         vstack([matrix for matrix, _ in given], format="csr"),
@@ -74,7 +74,7 @@ class _Found:
             np.maximum(self.most[table], cells, out=self.most[table])
 
 
-def _sums(joint: NDArray[np.int64], shape: tuple[int, ...], table: Axes) -> csr_array:
+def cell_sums(joint: NDArray[np.int64], shape: tuple[int, ...], table: Axes) -> csr_array:
     """Zeros and ones [cells of the table, possible joint cells]: which joint cells each cell adds up."""
     codes = np.unravel_index(joint, shape)
     dimensions = tuple(shape[axis] for axis in table)
@@ -89,22 +89,23 @@ def _minimum(objective: NDArray[np.float64], said: LinearConstraint, found: _Fou
     attained: the least sum found so far. Fractions come first, being cheap: where their answer is whole, or rounds up
     to what is attained already, it is the answer in people too.
     """
-    relaxed = _solved(objective, said, whole=False)
-    if relaxed.x is not None and np.abs(relaxed.x - np.rint(relaxed.x)).max() < _TOLERANCE:
+    relaxed = solved(objective, said, whole=False)
+    if relaxed.x is not None and np.abs(relaxed.x - np.rint(relaxed.x)).max() < TOLERANCE:
         found.add(relaxed.x)
         return int(np.rint(relaxed.fun))
-    if relaxed.x is not None and np.ceil(relaxed.fun - _TOLERANCE) >= attained:
+    if relaxed.x is not None and np.ceil(relaxed.fun - TOLERANCE) >= attained:
         return attained
-    answer = _solved(objective, said, whole=True)
+    answer = solved(objective, said, whole=True)
     if answer.x is not None:
         found.add(answer.x)
     bounds = (relaxed.fun, answer.mip_dual_bound)
     proven = [bound for bound in bounds if bound is not None and np.isfinite(bound)]
     # where nothing was proven, the bound that was given stands
-    return int(np.ceil(max(proven) - _TOLERANCE)) if proven else int(np.iinfo(np.int64).min + 1)
+    return int(np.ceil(max(proven) - TOLERANCE)) if proven else int(np.iinfo(np.int64).min + 1)
 
 
-def _solved(objective: NDArray[np.float64], said: LinearConstraint, *, whole: bool) -> OptimizeResult:
+def solved(objective: NDArray[np.float64], said: LinearConstraint, *, whole: bool) -> OptimizeResult:
+    """The least sum of joint cells, whole ones or fractions. Raises ContradictoryMarginsError where nothing fits."""
     answer = milp(
         objective,
         integrality=np.full(len(objective), int(whole)),

@@ -5,8 +5,9 @@ and a target total, so whoever holds those two knows at least as much: the audit
 and what the target tells of the number of people. What an adjusted release discloses is flagged, by whichever
 adjustment; so is what the coarsened margins alone would disclose.
 
-Tables that were published with totals that differ were rounded before: no one table of people need fit them, and each
-is bounded by itself. Bounds are then of the published counts.
+Tables that were published with totals that differ were rounded before, and no one table of people need fit them. Where
+one does fit their intervals they are audited together all the same, which is what somebody would try; only where they
+contradict each other is each bounded by itself. Bounds are then of the published counts.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from typing import Literal
 
 from synth_platform.contract.census_spec import SdcPlan
 from synth_platform.margins.coarsen import adjustment_target, coarsen
-from synth_platform.margins.disclosure.audit import DisclosureReport, Method, disclosure_bounds
+from synth_platform.margins.disclosure.audit import DisclosureReport, disclosure_bounds
 from synth_platform.margins.disclosure.intervals import ReleaseRule
+from synth_platform.margins.disclosure.together import Together
 from synth_platform.margins.margin import MarginSet
 from synth_platform.margins.reading.published import Totals
 
@@ -27,7 +29,7 @@ def audit_released(
     plan: SdcPlan,
     public_total: int | None = None,
     totals: Totals = "equal",
-    method: Literal["auto", "linear_programming", "shuttle"] = "auto",
+    method: Literal["auto"] | Together = "auto",
 ) -> DisclosureReport:
     """The disclosure audit of margins that are counted or published, protected by a plan.
 
@@ -36,8 +38,10 @@ def audit_released(
     ValueError as `audited` and `disclosure_bounds` do.
     """
     margins, rule = audited(counted, plan, public_total)
-    how: Literal["auto"] | Method = "each_alone" if totals == "differ" else method
-    return disclosure_bounds(margins, rule, how)
+    together = disclosure_bounds(margins, rule, method)
+    if totals == "differ" and not together.consistent:
+        return disclosure_bounds(margins, rule, "each_alone")
+    return together
 
 
 def audited(counted: MarginSet, plan: SdcPlan, public_total: int | None = None) -> tuple[MarginSet, ReleaseRule]:

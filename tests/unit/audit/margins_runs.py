@@ -111,8 +111,8 @@ def coarsened_evidence(
     curated = curate(people() if frame is None else frame, own.recipe, "a census.csv")
     counted = curated.margin_set()
     protected = protect(counted, plan)
-    # The shuttle: programs of the gate take seconds, and the audit has its own.
-    disclosure = audit_released(counted, plan, method="shuttle").document()
+    # In fractions: programs of whole people take seconds.
+    disclosure = audit_released(counted, plan, method="relaxation").document()
     fitted = model(protected, plan)
     synthetic = tables(fitted, plan)
     utility = (

@@ -73,6 +73,7 @@ AUDIT = {
     "reasons": [],
     "limit": 10,
     "method": "shuttle",
+    "unsettled": 0,
     "tables": [{"cells": 4, "narrowest": 9}, {"cells": 6, "narrowest": 7}, {"cells": 0, "narrowest": None}],
 }
 

@@ -46,6 +46,7 @@ AUDIT = {
     "reasons": [],
     "limit": 10,
     "method": "shuttle",
+    "unsettled": 0,
     "tables": [{"title": "age × sex", "cells": 6, "narrowest": 9}],
 }
 
