@@ -27,17 +27,17 @@ from synth_platform.margins.disclosure.bounds_shuttle import Axes, Tables
 from synth_platform.margins.disclosure.intervals import Intervals, WholeCounts
 
 Cells = NDArray[np.bool_]
-_EACH = 300  # entries that take as long as it takes to set up a program
+_EACH = 20_000  # rows × columns that take as long as a program's setting up
 
 
 @dataclass
 class Effort:
-    """What may still be spent on programs, in entries of their matrices: the same on every machine, as time is not.
+    """What may still be spent on programs, in rows × columns: the same on every machine, which time is not.
 
     exhausted: whether a program was left out for want of it.
     """
 
-    entries: int
+    left: int
     exhausted: bool = False
 
 
@@ -81,7 +81,7 @@ class _Program:
         sums = {table: cell_sums(joint, possible.shape, table) for table in {*given, *outer}}
         rows = vstack([sums[table] for table in given], format="csr")
         self._said = LinearConstraint(rows, _ends(given, "lower"), _ends(given, "upper"))
-        self._outer, self._limit, self._effort, self._cost = outer, limit, effort, int(rows.nnz) + _EACH
+        self._outer, self._limit, self._effort, self._cost = outer, limit, effort, int(np.prod(rows.shape)) + _EACH
         self._asked: csr_array = vstack([sums[table] for table in outer], format="csr")
         self._lower, self._upper = _ends(outer, "lower"), _ends(outer, "upper")
         # Of the answers so far, the least and the greatest of each cell.
@@ -118,10 +118,10 @@ class _Program:
         """Least (sign 1) or greatest (sign −1) counts of cells until none is left that the question is about."""
         together = True
         while (cells := unsettled()).any():
-            if self._effort.entries < self._cost:
+            if self._effort.left < self._cost:
                 self._effort.exhausted = True
                 return
-            self._effort.entries -= self._cost
+            self._effort.left -= self._cost
             if not together:
                 cells &= np.cumsum(cells) == 1
             end = self._least_sum(sign * (cells @ self._asked))

@@ -32,7 +32,7 @@ Together = Literal["linear_programming", "relaxation", "triples", "shuttle"]
 MOST_WHOLE_CELLS = 200  # about ten seconds of programs; with 256 joint cells some take minutes
 MOST_BOUNDED_CELLS = 150
 MOST_RELAXED_CELLS = 2_100
-EFFORT = 7_000_000  # entries: less than 20 seconds of relaxations
+EFFORT = 150_000_000  # 15 to 20 seconds of relaxations
 OF_THREES: frozenset[str] = frozenset({"linear_programming", "relaxation"})
 
 
@@ -94,7 +94,9 @@ def bounds_together(
 def _by_triples(released: MarginSet, bounds: Tables, asked: Tables, limit: int) -> tuple[Tables, int]:
     """The asked tables narrowed by the joint tables of three variables that hold them, the smallest first."""
     domain, found, effort, short = released.domain, dict(asked), Effort(EFFORT), set[Axes]()
-    for triple in sorted(_sets(domain, 3), key=lambda axes: (prod(_shape(domain, axes)), axes)):
+    for triple in sorted(
+        _sets(domain, min(3, len(domain.variables))), key=lambda axes: (prod(_shape(domain, axes)), axes)
+    ):
         inside = [table for table in bounds if set(table) <= set(triple)]
         local = {table: tuple(triple.index(axis) for axis in table) for table in inside}
         given = {local[table]: found.get(table, bounds[table]) for table in inside}

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from synth_platform.audit import margins_bounds
 from synth_platform.audit.findings import MalformedError
-from synth_platform.audit.margins_bounds import intervals, joint_bounds, narrowed
+from synth_platform.audit.margins_bounds import intervals, joint_bounds, narrowed, of_three
 from synth_platform.audit.margins_disclosure import figures, groups
 from synth_platform.audit.margins_protection import largest_remainders, protected, released_count
 from synth_platform.audit.margins_synthetic import fits, most_likely, nearer_than_drawn, threshold
@@ -108,6 +108,13 @@ def test_bounds_are_those_of_all_tables_that_fit(tables: tuple[str, ...], monkey
             fit &= ((counts >= low) & (counts <= high)).reshape(len(every), -1).all(axis=1)
         outer = joint_bounds(THREE, known)
         tight = narrowed(THREE, known, outer)
+        low, high = of_three(THREE, ("a", "b", "c"), outer)
+        assert (low <= every[fit].min(axis=0)).all()
+        assert (high >= every[fit].max(axis=0)).all()
+        for name in "abc":
+            counts = every[fit].sum(axis=tuple(1 + at for at in range(3) if "abc"[at] != name))
+            assert (outer[name,][0] <= counts.min(axis=0)).all()
+            assert (outer[name,][1] >= counts.max(axis=0)).all()
         for names in ("ab", "ac", "bc"):
             counts = every[fit].sum(axis=tuple(1 + at for at in over[names]))
             least, most = counts.min(axis=0), counts.max(axis=0)
@@ -129,6 +136,21 @@ def test_a_small_group_spread_over_many_cells_is_found() -> None:
     found = figures(joint_bounds(space, known)["a", "c"], known["a", "c"], yes["ac"], 10)
     assert found["recoverable"] == 6
     assert figures(known["a", "c"], known["a", "c"], yes["ac"], 10)["recoverable"] == 0
+
+
+def test_a_joint_cell_is_bounded_by_the_pairs_it_is_in() -> None:
+    """Exact pairs of 2 × 2 × 2: at most the least of its three pairs, and what their other cell cannot hold."""
+    space = Space({"a": ("0", "1"), "b": ("0", "1"), "c": ("0", "1")}, (), ())
+    joint = np.array([[[3, 0], [5, 1]], [[0, 7], [2, 8]]])
+    pairs = {tuple("abc"[:at] + "abc"[at + 1 :]): joint.sum(axis=at) for at in range(3)}
+    low, high = of_three(space, ("a", "b", "c"), {names: (counts, counts) for names, counts in pairs.items()})
+    for a, b, c in np.ndindex(2, 2, 2):
+        own = (pairs["a", "b"][a, b], pairs["a", "c"][a, c], pairs["b", "c"][b, c])
+        other = (high[a, b, 1 - c], high[a, 1 - b, c], high[1 - a, b, c])
+        assert high[a, b, c] == min(own)
+        assert low[a, b, c] == max(0, *(n - rest for n, rest in zip(own, other, strict=True)))
+    assert (low <= joint).all()
+    assert low[0, 0, 0] == 2
 
 
 def test_a_group_with_everybody_in_one_category_is_counted() -> None:

@@ -4,9 +4,11 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from synth_platform.margins.coarsen import coarsen
 from synth_platform.margins.disclosure.bounds_lp import linear_programming_bounds
+from synth_platform.margins.disclosure.bounds_relaxed import Effort, relaxed_bounds, undecided
 from synth_platform.margins.disclosure.bounds_shuttle import ContradictoryMarginsError, shuttle_bounds
 from synth_platform.margins.disclosure.intervals import Intervals, ReleaseRule, count_intervals
 from synth_platform.margins.domain import Domain, Variable
@@ -197,3 +199,55 @@ def test_margins_of_different_people_contradict_each_other():
     outer = {(0, 1): Intervals(np.zeros((2, 2), np.int64), np.full((2, 2), 10))}
     with pytest.raises(ContradictoryMarginsError, match="contradict"):
         linear_programming_bounds(np.ones((2, 2), dtype=bool), known, outer)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_relaxations_settle_what_a_program_for_each_cell_would(seed):
+    """20 random worlds a seed, with exact one-way margins: few, nobody or neither, as linprog says cell by cell."""
+    generator, small, empty = np.random.default_rng(seed), 0, 0
+    for _ in range(20):
+        shape = [(2, 2, 2), (3, 2, 2), (2, 2, 2, 2)][generator.integers(3)]
+        joint = generator.multinomial(
+            int(generator.integers(20, 200)), generator.dirichlet(np.full(np.prod(shape), 0.3))
+        )
+        joint = joint.reshape(shape)
+        rule = ReleaseRule("coarsened", 10, ("kept", "lifted")[generator.integers(2)], "up")
+        known = released(joint, list(combinations(range(len(shape)), 2)), rule)
+        known |= {(axis,): point(summed(joint, {axis})) for axis in range(len(shape))}
+        wanted = [(0, 1), (0, 1, 2), (2,)]
+        nothing = np.zeros(shape, np.int64)
+        outer = {axes: Intervals(summed(nothing, axes), summed(nothing, axes) + joint.sum()) for axes in wanted}
+        found = relaxed_bounds(np.ones(shape, bool), known, outer, 10, Effort(10**9))
+        codes = np.indices(shape).reshape(len(shape), -1)
+
+        def sums(axes, codes=codes, shape=shape):
+            dimensions = tuple(shape[axis] for axis in axes)
+            cells = np.ravel_multi_index([codes[axis] for axis in axes], dimensions) if axes else 0 * codes[0]
+            return (cells == np.arange(np.prod(dimensions, dtype=int))[:, None]).astype(float)
+
+        rows = np.concatenate([sums(axes) for axes in known])
+        most = np.concatenate([cells.upper.ravel() for cells in known.values()])
+        least = np.concatenate([cells.lower.ravel() for cells in known.values()])
+        limits = {"A_ub": np.concatenate([rows, -rows]), "b_ub": np.concatenate([most, -least])}
+        for axes in wanted:
+            for at, objective in enumerate(sums(axes)):
+                low = np.ceil(linprog(objective, **limits).fun - 1e-6)
+                high = np.floor(1e-6 - linprog(-objective, **limits).fun)
+                lower, upper = found[axes].lower.flat[at], found[axes].upper.flat[at]
+                assert outer[axes].lower.flat[at] <= lower <= low
+                assert high <= upper <= outer[axes].upper.flat[at]
+                assert (lower >= 1) == (low >= 1)
+                assert (lower >= 1 and upper < 10) == (low >= 1 and high < 10)
+                assert (upper == 0) == (high == 0)
+                before = undecided(outer[axes], 10).flat[at]
+                small += bool(before and low >= 1 and high < 10)
+                empty += bool(before and high == 0)
+    assert small > 0
+    assert empty > 0
+
+
+def test_relaxations_of_nothing_that_fits_contradict():
+    outer = {(0, 1): Intervals(np.zeros((2, 2), np.int64), np.full((2, 2), 10))}
+    known = {(0,): point([3, 4]), (1,): point([5, 5])}
+    with pytest.raises(ContradictoryMarginsError, match="contradict"):
+        relaxed_bounds(np.ones((2, 2), dtype=bool), known, outer, 10, Effort(10**9))
