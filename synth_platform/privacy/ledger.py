@@ -91,11 +91,11 @@ class Ledger:
             if before == budget:
                 return budget
             if before is not None and not change:
+                has, asked = (f"epsilon {_exact(b.epsilon)} at delta {_exact(b.delta)}" for b in (before, budget))
                 raise LedgerError(
-                    f"domain {domain!r} has the cap epsilon {before.epsilon!r} at delta {before.delta!r}, not epsilon "
-                    f"{budget.epsilon!r} at delta {budget.delta!r}; write the ledger's figures into privacy.budget, "
-                    "or have the data steward change the cap, an explicit act that stays visible: "
-                    f"synth ledger cap {domain} --epsilon {budget.epsilon!r} --delta {budget.delta!r}"
+                    f"domain {domain!r} has the cap {has}, not {asked}; write the ledger's figures into "
+                    "privacy.budget, or have the data steward change the cap, an explicit act that stays visible: "
+                    f"synth ledger cap {domain} --epsilon {_exact(budget.epsilon)} --delta {_exact(budget.delta)}"
                 )
             _append(connection, rows, {"state": "budget", **vars(budget)})
         return budget
@@ -339,3 +339,9 @@ def _require_budget(rows: Iterable[Row], domain: str) -> Budget:
             "first run (synth run COHORT)"
         )
     return budget
+
+
+def _exact(figure: float) -> str:
+    """A figure that reads back as it is, in few digits where they do."""
+    short = f"{figure:g}"
+    return short if float(short) == figure else repr(figure)

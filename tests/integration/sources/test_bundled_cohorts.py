@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 from resources.cohorts import load_registered
+from synth_platform.contract.census_spec import CensusSpec, DpPlan
 from synth_platform.contract.cohort_spec import CohortSpec, load_cohort_spec
 from synth_platform.contract.tables import CohortTables
 from synth_platform.contract.validate import select_registered, validate
@@ -155,13 +156,28 @@ def test_the_template_in_the_readme_loads_and_reads(tmp_path: Path) -> None:
 def test_every_template_in_the_readme_can_be_paid_from_its_own_budget(at: int, tmp_path: Path) -> None:
     """Claim: a steward who copies one can run all of it, lists on their registered terms included; a study twice."""
     examples = re.findall(r"```yaml\n(.*?)```", (COHORTS / "README.md").read_text(), re.DOTALL)
-    assert len(examples) == 2
+    assert len(examples) == 3
     (tmp_path / ("cohort.yaml", "study.yaml")[at]).write_text(examples[at])
     spec = load_registered(tmp_path)
     assert spec.contrasts
     list_twice = [dp_accounting.GaussianDpEvent(1 / spec.discovery.mu)] * 2
     events = _events(spec) if isinstance(spec, CohortSpec) else list_twice
     assert compose(events, spec.privacy.budget.delta).epsilon_rdp <= spec.privacy.budget.epsilon
+
+
+def test_the_census_template_in_the_readme_loads_and_can_be_paid(tmp_path: Path) -> None:
+    """Claim: a census.yaml with its hierarchy beside it, whose noisy plans fit its budget."""
+    example = re.findall(r"```yaml\n(.*?)```", (COHORTS / "README.md").read_text(), re.DOTALL)[2]
+    (tmp_path / "census.yaml").write_text(example)
+    (tmp_path / "occupation.csv").write_text("category,group\nsmith,trade\n")
+    spec = load_registered(tmp_path)
+    assert isinstance(spec, CensusSpec)
+    assert spec.privacy is not None
+    budget = spec.privacy.budget
+    noisy = [plan for plan in spec.plans.values() if isinstance(plan, DpPlan)]
+    assert noisy
+    mus = [gaussian_mu(plan.epsilon, budget.delta) for plan in noisy]
+    assert compose([dp_accounting.GaussianDpEvent(1 / mu) for mu in mus], budget.delta).epsilon_rdp <= budget.epsilon
 
 
 def _events(spec: CohortSpec) -> list[dp_accounting.DpEvent]:
