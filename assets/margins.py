@@ -40,7 +40,7 @@ DISCLOSURE_GATE = dg.AssetKey([SDC_STAGE, "disclosure_gate"])
 DECISION = dg.AssetKey([SDC_STAGE, "decision"])
 SHOWN = 60  # margins in a table of metadata
 NEVER_EXACT = (
-    "No released count says, alone or with others, what the limit hides of pairs (of threes where they are few)."
+    "No released count says, alone or with others, what the limit hides: margins and pairs are audited, threes if few."
 )
 
 

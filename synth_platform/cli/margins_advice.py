@@ -18,7 +18,7 @@ WORST = 3  # tables that are named where nothing helps
 REASONS = {
     "small_cell_recoverable": "a small count can be recovered",
     "attribute_disclosed": "all people of a group are known to be in one category",
-    "zero_inferred": "a cell released with people is known to be empty",
+    "zero_inferred": "a released cell that may by itself have people is known to be empty",
     "differencing": "two tables differ by few people",
     "margins_contradict": "no table of people has all these margins",
 }

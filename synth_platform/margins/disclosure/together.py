@@ -4,11 +4,12 @@
   bound of a released margin, a variable or a pair is attained. Threes of variables too, or in fractions if they are
   many.
 - relaxation: people in fractions, up to MOST_RELAXED_CELLS joint cells: what can turn the verdict, of the same tables.
-- triples: beyond, the joint table of each three variables with what is known of the pairs among them, the smallest
-  first. Threes of variables themselves are not bounded, and more than three are not put together.
+- triples: beyond, fractions in the joint table of each three variables with what is known of tables among them, the
+  smallest first. Threes that were not released are not bounded, and more than three variables are not put together.
 - shuttle: intervals passed between tables, which the others begin with too; of released margins, variables and pairs.
 
-Relaxations are stopped after EFFORT; how many cells some program was left out for is told.
+Relaxations are stopped after EFFORT; how many cells some program was left out for is told. Joint cells of four
+variables and more are bounded only where they were released or asked for.
 """
 
 from __future__ import annotations

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
 from synth_platform.contract.census_spec import CensusSpec
+from synth_platform.margins.disclosure.together import OF_THREES, Together
 from synth_platform.margins.domain import Domain, Variable
 from synth_platform.margins.fitting.dense import fit_dense
 from synth_platform.margins.fitting.fitted import FitReport
@@ -239,6 +240,18 @@ def test_sdc_says_what_it_is_not() -> None:
     for phrase in ("not differential privacy", "no epsilon", "a count below 10 became 10", "Not covered", "8 counts"):
         assert phrase in said
     assert "knows some of the people" in said
+
+
+@pytest.mark.parametrize("method", get_args(Together))
+def test_sdc_says_how_far_its_audit_goes(method: str) -> None:
+    """Claim: threes of variables are told of by methods that bound them, cells that programs left out by all."""
+    for cells in (0, 1_234):
+        made = card(disclosure=AUDIT | {"method": method, "unsettled": cells})["assurance"]
+        said = " ".join(made["statement"])
+        assert ("pairs and threes of variables" in said) == (method in OF_THREES)
+        assert ("not combinations of three variables or more" in said) == (method not in OF_THREES)
+        assert ("for 1,234 cells not every such program was run" in said) == bool(cells)
+        assert (made["audit"]["method"], made["audit"]["unsettled"]) == (method, cells)
 
 
 @pytest.mark.parametrize(
