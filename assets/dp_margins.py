@@ -7,6 +7,7 @@ import dagster as dg
 import polars as pl
 
 from assets.margins import CURATED
+from assets.margins_releases import release_asset
 from assets.metadata import CODE_VERSION, ledger_table, significant
 from assets.partitions import census_dp_plans, cohort_of, plan_of
 from assets.synthesised import (
@@ -15,7 +16,6 @@ from assets.synthesised import (
     audit_asset,
     decided,
     model_asset,
-    release_asset,
     synthetic_asset,
     utility_asset,
 )

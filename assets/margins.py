@@ -6,6 +6,7 @@ from typing import Any
 import dagster as dg
 import polars as pl
 
+from assets.margins_releases import release_asset
 from assets.metadata import CODE_VERSION, table
 from assets.partitions import census_cohorts, census_sdc_plans, cohort_of, plan_of
 from assets.synthesised import (
@@ -14,7 +15,6 @@ from assets.synthesised import (
     audit_asset,
     decided,
     model_asset,
-    release_asset,
     synthetic_asset,
     utility_asset,
 )
