@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -25,14 +25,13 @@ from synth_platform.audit.formal import RELATIVE, Promise, audit_formal
 from synth_platform.audit.ledger import Book, audit_ledger
 from synth_platform.audit.reading import (
     SHA256,
-    TOKEN,
     Document,
+    codes_only,
     digest_or_unreadable,
     item,
     leaves,
     mapping,
     number,
-    parsed,
     section_of,
     sequence,
     text,
@@ -143,7 +142,7 @@ def _audit_structure(found: Findings, evidence: Document, expected: Mapping[str,
         found.same("G1/finite", "structure", strange, 0)
     with found.section("G1/codes"):
         for section, value in evidence.items():
-            strange = sum(not allowed for allowed in _allowed(value, (str(section),)))
+            strange = sum(not code for code in codes_only(value, (str(section),), named=_is_name, said=_said))
             found.same(f"G1/{section}/codes", "free_text", strange, 0)
     with found.section("G1/scope"):
         for key in ("cohort", "plan", "stage", "domain"):
@@ -251,24 +250,9 @@ def _audit_package(found: Findings, stage: str, evidence: Document, book: Book) 
     audit_package(found, stage, package, decision, terms, book)
 
 
-def _allowed(value: object, path: tuple[str, ...]) -> Iterator[bool]:
-    """Whether each key and string is a code token, a phrase where one may stand, or a name of the study."""
-    if _is_name(path):
-        return
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield bool(TOKEN.fullmatch(str(key)))
-            yield from _allowed(inner, (*path, str(key)))
-    elif isinstance(value, list):
-        for position, inner in enumerate(value):
-            yield from _allowed(inner, (*path, str(position)))
-    elif isinstance(value, str):
-        event = parsed(value) if path[-1] == "event" else None
-        if isinstance(event, Mapping):
-            yield from _allowed(event, path)
-        else:
-            phrase = bool(_PHRASES.intersection(path)) and bool(_PURPOSE.fullmatch(value))
-            yield value in ("", PROCEDURE) or phrase or bool(TOKEN.fullmatch(value))
+def _said(path: tuple[str, ...], value: str) -> bool:
+    """Whether it is a phrase of ours, where one may stand, the procedure, or nothing."""
+    return value in ("", PROCEDURE) or (bool(_PHRASES.intersection(path)) and bool(_PURPOSE.fullmatch(value)))
 
 
 def _is_name(path: tuple[str, ...]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from types import MappingProxyType
 
@@ -27,15 +27,14 @@ from synth_platform.audit.margins_tables import Counted, Names, Space, counted_o
 from synth_platform.audit.margins_utility import audit_utility_of_margins
 from synth_platform.audit.reading import (
     SHA256,
-    TOKEN,
     Document,
     FloatArray,
+    codes_only,
     digest_or_unreadable,
     item,
     leaves,
     mapping,
     number,
-    parsed,
     section_of,
     sequence,
     text,
@@ -183,7 +182,7 @@ def _audit_structure(found: Findings, evidence: Document, expected: Mapping[str,
         found.same("G1/finite", "structure", strange, 0)
     with found.section("G1/codes"):
         for section, value in evidence.items():
-            strange = sum(not allowed for allowed in _allowed(value, (str(section),)))
+            strange = sum(not code for code in codes_only(value, (str(section),), named=_named, said=_said))
             found.same(f"G1/{section}/codes", "free_text", strange, 0)
     stage = "none"
     with found.section("G1/scope"):
@@ -215,21 +214,11 @@ def _audit_space(found: Findings, evidence: Document, space: Space) -> None:
         found.holds(f"G1/zeros/{title(tuple(zero))}", "tables", frozenset(zero) in held, "no table of it")
 
 
-def _allowed(value: object, path: tuple[str, ...]) -> Iterator[bool]:
-    """Whether each key and string is a code token, a phrase of ours, or a name where one may stand."""
-    if (_TITLES if path[0] == "documents" else _NAMED).intersection(path):
-        return
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield bool(TOKEN.fullmatch(str(key)))
-            yield from _allowed(inner, (*path, str(key)))
-    elif isinstance(value, list):
-        for position, inner in enumerate(value):
-            yield from _allowed(inner, (*path, str(position)))
-    elif isinstance(value, str):
-        event = parsed(value) if path[-1] == "event" else None
-        if isinstance(event, Mapping):
-            yield from _allowed(event, path)
-        else:
-            phrase = bool(_PHRASES.intersection(path)) and bool(_PHRASE.fullmatch(value))
-            yield value == "" or phrase or bool(TOKEN.fullmatch(value))
+def _named(path: tuple[str, ...]) -> bool:
+    """Whether names of variables, categories and tables may stand there."""
+    return bool((_TITLES if path[0] == "documents" else _NAMED).intersection(path))
+
+
+def _said(path: tuple[str, ...], value: str) -> bool:
+    """Whether it is a phrase of ours, where one may stand, or nothing."""
+    return value == "" or (bool(_PHRASES.intersection(path)) and bool(_PHRASE.fullmatch(value)))

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -48,6 +48,35 @@ def parsed(value: str) -> Any:
         return json.loads(value)
     except ValueError:
         return None
+
+
+def codes_only(
+    value: object,
+    path: tuple[str, ...],
+    *,
+    named: Callable[[tuple[str, ...]], bool],
+    said: Callable[[tuple[str, ...], str], bool],
+) -> Iterator[bool]:
+    """Whether each key and string below `path` is a code token, where nothing else may stand.
+
+    named: of a path, whether public names stand there and below, which may be any text. said: of a path and a string,
+    whether it is a phrase of ours. Events, which are JSON in a string, are looked into.
+    """
+    if named(path):
+        return
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield bool(TOKEN.fullmatch(str(key)))
+            yield from codes_only(inner, (*path, str(key)), named=named, said=said)
+    elif isinstance(value, list):
+        for position, inner in enumerate(value):
+            yield from codes_only(inner, (*path, str(position)), named=named, said=said)
+    elif isinstance(value, str):
+        event = parsed(value) if path[-1] == "event" else None
+        if isinstance(event, Mapping):
+            yield from codes_only(event, path, named=named, said=said)
+        else:
+            yield said(path, value) or bool(TOKEN.fullmatch(value))
 
 
 def six(value: float | Fraction) -> Fraction:
