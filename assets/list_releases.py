@@ -7,7 +7,7 @@ import dagster as dg
 
 from assets.metadata import CODE_VERSION, release_metadata
 from assets.partitions import cohort_of, plan_of
-from assets.publishing import publish
+from assets.publishing import deriving_again, held_back, publish, require_none
 from checks.audit import AUDIT_PASSES
 from checks.schema import SCHEMA
 from checks.verdicts import ELIGIBLE
@@ -21,7 +21,6 @@ from synth_platform.release.discovery import Stage
 from synth_platform.release.discovery_evidence import DOCUMENTS
 from synth_platform.release.discovery_package import list_sha256, write_list
 from synth_platform.release.discovery_rederive import require_list_rederived
-from synth_platform.release.rederive import NotRederivedError
 from synth_platform.release.register import NO_ATTACKS
 from synth_platform.release.verdicts import unaudited
 
@@ -56,18 +55,14 @@ def list_release_asset(stage: Stage, partitions: dg.PartitionsDefinition[Any]) -
     ):
         spec, plan = registry.contrasted(cohort_of(context)), plan_of(context)
         name = f"{spec.name}-{stage}-{plan}"
-        if decision["decision"] == "BLOCKED":
-            context.log.warning(f"{name} is BLOCKED, nothing is released: {', '.join(decision['reasons'])}")
-            if (home.paths.released / name).exists():
-                context.log.error(f"{name} was released under an earlier decision; withdraw it")
+        if held_back(context, home.paths.released, name, decision, name):
             return
         stored = dict(zip(DOCUMENTS, (private_e_values, discoveries, decision), strict=True))
         problems = unsettled(context.instance, home, required, context.partition_key)
         judged_documents = {f"{stage}/{n}": document for n, document in stored.items()}
         problems += [f"{n}: the audit is of another one" for n in unaudited(judged_documents, audit)]
-        if problems:
-            raise dg.Failure(f"nothing is released: {'; '.join(problems)}; run the plan again", allow_retries=False)
-        try:
+        require_none(problems)
+        with deriving_again():
             require_list_rederived(
                 spec=spec,
                 folder=registry.folder(spec.name),
@@ -78,8 +73,6 @@ def list_release_asset(stage: Stage, partitions: dg.PartitionsDefinition[Any]) -
                 store=ledger.store(),
                 key=fingerprint_key(home),
             )
-        except NotRederivedError as error:
-            raise dg.Failure(f"nothing is released: {error}", allow_retries=False) from error
         entries = ledger.rows(decision["ledger"]["entries"])
         package = publish(
             register.register(),

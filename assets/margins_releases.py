@@ -7,7 +7,7 @@ import dagster as dg
 
 from assets.metadata import CODE_VERSION, ledger_table, significant
 from assets.partitions import cohort_of, plan_of
-from assets.publishing import publish
+from assets.publishing import deriving_again, held_back, publish, require_none
 from assets.synthesised import PROTECTED, stored_in
 from checks.audit import AUDIT_PASSES
 from checks.schema import SCHEMA
@@ -23,7 +23,6 @@ from synth_platform.release.margins_apart import other_coarsenings
 from synth_platform.release.margins_evidence import DOCUMENTS
 from synth_platform.release.margins_package import table_sha256, write_margins_package
 from synth_platform.release.margins_rederive import require_tables_rederived
-from synth_platform.release.rederive import NotRederivedError
 from synth_platform.release.register import NO_ATTACKS
 from synth_platform.release.verdicts import unaudited
 
@@ -63,17 +62,13 @@ def release_asset(stage: MarginsStage, partitions: dg.PartitionsDefinition[Any])
     ):
         spec, plan, decision = registry.census(cohort_of(context)), plan_of(context), stored["decision"]
         name = release_name(spec.name, stage, plan)
-        if decision["decision"] == "BLOCKED":
-            context.log.warning(f"{name} is BLOCKED, nothing is released: {', '.join(decision['reasons'])}")
-            if (home.paths.released / name).exists():
-                context.log.error(f"{name} was released under an earlier decision; withdraw it")
+        if held_back(context, home.paths.released, name, decision, name):
             return
         problems = unsettled(context.instance, home, required, context.partition_key)
         documents = {f"{stage}/{n}": stored[n] for n in DOCUMENTS if n in stored}
         problems += [f"{n}: the audit is of another one" for n in unaudited(documents, stored["audit"])]
-        if problems:
-            raise dg.Failure(f"nothing is released: {'; '.join(problems)}; run the plan again", allow_retries=False)
-        try:
+        require_none(problems)
+        with deriving_again():
             require_tables_rederived(
                 spec=spec,
                 folder=registry.folder(spec.name),
@@ -84,8 +79,6 @@ def release_asset(stage: MarginsStage, partitions: dg.PartitionsDefinition[Any])
                 store=ledger.store(),
                 key=fingerprint_key(home),
             )
-        except NotRederivedError as error:
-            raise dg.Failure(f"nothing is released: {error}", allow_retries=False) from error
         sha256 = table_sha256(stored["synthetic"])
         if stage == SDC_STAGE:
             known = register.register().releases().values()

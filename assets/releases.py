@@ -8,7 +8,7 @@ import polars as pl
 
 from assets.metadata import CODE_VERSION, release_metadata
 from assets.partitions import cohort_of, cohort_plans, plan_of
-from assets.publishing import publish
+from assets.publishing import deriving_again, held_back, publish, require_none
 from checks.audit import AUDIT_PASSES
 from checks.mechanism import NOT_CONTRADICTED
 from checks.schema import SCHEMA
@@ -26,7 +26,7 @@ from synth_platform.normalize.replicates import native_table
 from synth_platform.normalize.rows import EncodedRows
 from synth_platform.release.assess import assess
 from synth_platform.release.package import table_sha256, write_package
-from synth_platform.release.rederive import NotRederivedError, require_rederived
+from synth_platform.release.rederive import require_rederived
 from synth_platform.release.register import Terms
 from synth_platform.release.verdicts import MECHANISM, POWER, judged_instead, unaudited, verdict_names
 
@@ -89,10 +89,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
     ):
         spec, plan = registry.spec(cohort_of(context)), plan_of(context)
         name = f"{spec.name}-{code}-{plan}"
-        if decision["decision"] == "BLOCKED":
-            context.log.warning(f"{code} is BLOCKED, nothing is released: {', '.join(decision['reasons'])}")
-            if (home.paths.released / name).exists():
-                context.log.error(f"{name} was released under an earlier decision; withdraw it")
+        if held_back(context, home.paths.released, name, decision, code):
             return
         problems = []
         for checks, partition in ((required_checks(code, spec), context.partition_key), (COHORT_CHECKS, spec.name)):
@@ -101,8 +98,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
         problems += [
             f"{name}: the audit report is of another one" for name in unaudited({**judged, POWER: power}, report)
         ]
-        if problems:
-            raise dg.Failure(f"nothing is released: {'; '.join(problems)}; run the plan again", allow_retries=False)
+        require_none(problems)
         book = ledger.ledger()
         again = assess(
             spec=spec,
@@ -120,7 +116,7 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
                 f"the decision on {code} no longer follows from its artefacts and the ledger; materialise it again",
                 allow_retries=False,
             )
-        try:
+        with deriving_again():
             require_rederived(
                 spec=spec,
                 folder=registry.folder(spec.name),
@@ -137,8 +133,6 @@ def release_asset(code: GeneratorCode) -> dg.AssetsDefinition:
                 store=ledger.store(),
                 key=fingerprint_key(home),
             )
-        except NotRederivedError as error:
-            raise dg.Failure(f"nothing is released: {error}", allow_retries=False) from error
         entries, releases = ledger.rows(decision["ledger"]["entries"]), register.register()
         table = native_table(tables, spec.synthetic.seeds[0])
         package = publish(
