@@ -307,7 +307,7 @@ def one_variant_renamed(folder: Path) -> None:
 
 def quantitative(folder: Path) -> None:
     path = folder / "arrays.fam"
-    path.write_text(path.read_text().replace(" 2\n", " 37.25\n"))
+    path.write_text(path.read_text().replace(" 2\n", " 737.25375\n"))
 
 
 REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
@@ -352,13 +352,13 @@ def test_what_does_not_fit_is_refused_before_it_costs(what: str, harmed: Session
     assert message in told
     assert "Traceback" not in told
     assert not re.search(
-        rf"PERSON|KIN|37\.25|\b({CASES}|{CONTROLS}|{CASES + CONTROLS})\b", told.replace(str(harmed.root), "")
+        rf"PERSON|KIN|737\.25375|\b({CASES}|{CONTROLS}|{CASES + CONTROLS})\b", told.replace(str(harmed.root), "")
     )
     assert Platform.at(harmed.root).rows() == rows
     assert Platform.at(harmed.root).packages() == [PACKAGE]
     for name, content in everything_outside(harmed.root):
         assert b"PERSON" not in content, name
-        assert b"37.25" not in content, name
+        assert b"737.25375" not in content, name
     assert before <= {name for name, _ in everything_outside(harmed.root)}
 
 
